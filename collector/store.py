@@ -1,0 +1,174 @@
+"""The live state of every job and executor: immutable snapshots, swapped whole by each write."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge import wire
+from streamgauge.errors import UnknownJob, UnknownTaskManager
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """
+    One metric over the subtasks of a vertex.
+
+    Args:
+        values: int64 or float64, shape (size,), read-only.
+        present: Shape (size,), read-only; None where every subtask has a value.
+    """
+
+    values: wire.Array
+    present: npt.NDArray[np.bool_] | None
+
+
+Columns = Mapping[str, Column]
+"""Metric name → column."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskTimes:
+    """As `wire.Subtasks`: int64 arrays of shape (size,), −1 where not known."""
+
+    attempt: npt.NDArray[np.int64]
+    executor: npt.NDArray[np.int64]
+    start_ms: npt.NDArray[np.int64]
+    end_ms: npt.NDArray[np.int64]
+    executors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VertexState:
+    """
+    One vertex's figures.
+
+    Args:
+        vertex: Its place in the graph.
+        size: Length of every column.
+        columns: Vertex scope.
+        operators: Operator id → columns; every operator of `vertex` has an entry.
+        subtasks: None until the first task was seen.
+    """
+
+    vertex: wire.Vertex
+    parallelism: int
+    size: int
+    start_ms: int
+    columns: Columns
+    operators: Mapping[str, Columns]
+    subtasks: SubtaskTimes | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """
+    One job, as of its latest frame and the collector's own judgement.
+
+    Args:
+        job: The driver's words; `state` below is what to show.
+        app: The application that runs it.
+        attempt, seq: Of the latest frame.
+        state: As `job.state`, or SUSPENDED while the driver is silent.
+        since_ms: For each state, when this run last came into it, wall time.
+        first_start_ms: Start of the first run that was seen.
+        restarts: Runs seen after the first.
+        vertices: Vertex id → state, sources first.
+        interval_ms: Push interval of its driver.
+        seen_ns: Monotonic time of the latest frame.
+        modified_ms: Wall time of the latest change of state.
+    """
+
+    job: wire.Job
+    app: wire.App
+    attempt: wire.Attempt
+    seq: int
+    state: wire.JobState
+    since_ms: Mapping[str, int]
+    first_start_ms: int
+    restarts: int
+    vertices: Mapping[str, VertexState]
+    interval_ms: int
+    seen_ns: int
+    modified_ms: int
+    incomplete: wire.Incomplete
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """
+    One application: its driver, executors, and its hooks' own figures.
+
+    Args:
+        executors: Executor id → executor; none that is gone.
+        suspended: The driver is silent.
+    """
+
+    app: wire.App
+    attempt: wire.Attempt
+    seq: int
+    executors: Mapping[str, wire.Executor]
+    driver: Mapping[str, wire.Scalar]
+    hooks: Mapping[str, wire.Scalar]
+    interval_ms: int
+    seen_ns: int
+    suspended: bool
+    incomplete: wire.Incomplete
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything at one moment; immutable, so it may be read for as long as it is held."""
+
+    jobs: Mapping[str, JobState]
+    apps: Mapping[str, AppState]
+
+
+class MetricStore:
+    """
+    Holds the current snapshot.
+
+    Any thread may read; a read takes no lock and never waits for a write. Writers are serialised by
+    `lock`, build a new snapshot and `swap` it in. What a read returns is immutable and stays valid.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._snapshot = Snapshot(MappingProxyType({}), MappingProxyType({}))
+
+    def snapshot(self) -> Snapshot:
+        """Return everything as of the latest write."""
+        return self._snapshot
+
+    def swap(self, snapshot: Snapshot) -> None:
+        """Make `snapshot` current; the caller holds `lock` and built it from the current one."""
+        self._snapshot = snapshot
+
+    def job(self, jid: str) -> JobState:
+        """
+        Return one job.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+        """
+        try:
+            return self._snapshot.jobs[jid]
+        except KeyError:
+            raise UnknownJob(jid) from None
+
+    def executor(self, executor_id: str) -> tuple[AppState, wire.Executor]:
+        """
+        Return one executor with its application.
+
+        Raises:
+            UnknownTaskManager: never seen, or gone.
+        """
+        for app in self._snapshot.apps.values():
+            if executor_id in app.executors:
+                return app, app.executors[executor_id]
+        raise UnknownTaskManager(executor_id)

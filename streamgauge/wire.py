@@ -1,0 +1,382 @@
+"""
+What travels from the hooks to the collector: frames, one per job and push, in MessagePack.
+
+The body of a push is one MessagePack array of frames. A frame holds a job's state as it is now, never
+samples: cumulative counts and current values, so that a lost frame costs nothing and a repeated one
+changes nothing. One metric of one vertex or operator is one column over the vertex's subtasks.
+
+Ordering. `attempt` names one run of a query: the greater (start_ms, run_id) wins. Within a run `seq`
+counts up from 1. A full frame (`base` 0) replaces all; a delta (`base` > 0) holds what has changed since
+frame `base`, which the collector acknowledged; it applies to any state of this run with seq ≥ base.
+
+A frame whose `job` is None is the application's own: executors and driver figures. Its attempt is
+(application start, application id).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.errors import MalformedFrame, UnsupportedVersion
+
+WIRE_VERSION = 1
+"""Raised by every change that an older collector would misread."""
+
+CONTENT_TYPE = "application/msgpack"
+PUSH_PATH = "/push/v1/frames"
+
+Scalar = bool | int | float | str
+"""A metric without subtasks: of a job, an executor or the driver."""
+
+Array = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+JobState = Literal["CREATED", "RUNNING", "FAILED", "FINISHED", "CANCELED", "RESTARTING", "SUSPENDED"]
+"""Flink's words; SUSPENDED and RESTARTING are also set by the collector itself."""
+
+ENDED_STATES: frozenset[str] = frozenset({"FAILED", "FINISHED", "CANCELED"})
+
+
+class Column(msgspec.Struct, frozen=True, array_like=True):
+    """
+    One metric over the subtasks of one vertex or operator.
+
+    Args:
+        metric: Flink's name, without subtask and operator.
+        dtype: 'i8' int64 or 'f8' float64, little-endian. Booleans travel as 0 and 1; the catalogue
+            knows their type.
+        data: 8 bytes a subtask, subtask 0 first.
+        present: None where every subtask has a value; else a bitmap, bit i of byte i // 8 (least
+            significant first) set where subtask i has one. What is not known is absent.
+    """
+
+    metric: str
+    dtype: Literal["i8", "f8"]
+    data: bytes
+    present: bytes | None = None
+
+    def values(self) -> Array:
+        """
+        Return the column's values, shape (subtasks,), a read-only view of `data`.
+
+        Raises:
+            MalformedFrame: `data` is not a whole number of 8-byte values.
+        """
+        if len(self.data) % 8:
+            raise MalformedFrame(f"column {self.metric!r}: {len(self.data)} bytes are no whole number of 8-byte values")
+        return np.frombuffer(self.data, dtype="<i8" if self.dtype == "i8" else "<f8")
+
+    def mask(self, subtasks: int) -> npt.NDArray[np.bool_] | None:
+        """
+        Return which of `subtasks` subtasks have a value, shape (subtasks,), or None for all.
+
+        Raises:
+            MalformedFrame: the bitmap is not ceil(subtasks / 8) bytes long.
+        """
+        if self.present is None:
+            return None
+        if len(self.present) != math.ceil(subtasks / 8):
+            raise MalformedFrame(
+                f"column {self.metric!r}: a bitmap of {len(self.present)} bytes cannot tell {subtasks} subtasks"
+            )
+        bits = np.unpackbits(np.frombuffer(self.present, dtype=np.uint8), count=subtasks, bitorder="little")
+        return bits.astype(np.bool_)
+
+
+def column(metric: str, values: Array, present: npt.NDArray[np.bool_] | None = None) -> Column:
+    """
+    Build a column from values of shape (subtasks,), integers as int64 and the rest as float64.
+
+    Args:
+        metric: Flink's name, without subtask and operator.
+        values: Integer or floating point, any width.
+        present: Same shape; None, or all true, where every subtask has a value.
+    """
+    whole = np.issubdtype(values.dtype, np.integer)
+    bitmap = None
+    if present is not None and not present.all():
+        bitmap = np.packbits(present, bitorder="little").tobytes()
+    return Column(metric, "i8" if whole else "f8", values.astype("<i8" if whole else "<f8").tobytes(), bitmap)
+
+
+class App(msgspec.Struct, frozen=True):
+    """The Spark application that speaks; `id` is Spark's application id, `host` the driver's."""
+
+    id: str
+    name: str
+    start_ms: int
+    host: str
+    spark_version: str
+    hooks_version: str
+
+
+class Attempt(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One run of a query (start of the run, Spark's run_id); runs are ordered by it."""
+
+    start_ms: int
+    run_id: str
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """
+    One operator of a vertex.
+
+    Args:
+        id: 32 hex digits, the same in every batch and after every restart.
+        name: Unique in its vertex; 'Source: …' and 'Sink: …' at the ends.
+        node: Spark's node name; empty for a sink that Spark's plan does not show.
+        description: Spark's one-line description, redacted.
+    """
+
+    id: str
+    name: str
+    node: str
+    description: str
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """
+    An exchange that a vertex reads.
+
+    Args:
+        source: Id of the vertex that writes it.
+        ship_strategy: HASH, RANGE, REBALANCE, GLOBAL or BROADCAST.
+        description: Spark's description of the exchange, redacted.
+    """
+
+    source: str
+    ship_strategy: str
+    description: str
+
+
+class Vertex(msgspec.Struct, frozen=True):
+    """
+    A vertex of the job's graph.
+
+    Args:
+        id: 32 hex digits, deterministic.
+        name: Its operators' names from source to sink, joined by ' -> '.
+        operators: From source to sink.
+        inputs: Exchanges read, in the plan's order; none for a source vertex.
+        current: Whether the query's latest plan has it.
+    """
+
+    id: str
+    name: str
+    operators: tuple[Operator, ...]
+    inputs: tuple[Edge, ...]
+    current: bool = True
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A job's graph: every vertex that any of its plans had, sources first."""
+
+    vertices: tuple[Vertex, ...]
+
+
+class Subtasks(msgspec.Struct, frozen=True):
+    """
+    Where and when the latest task of each subtask ran; int64 columns, one value a subtask.
+
+    Args:
+        attempt: Number of the task attempt, 0 for the first.
+        executor: Index into `executors`, −1 where no task has started yet.
+        start_ms: Launch of the latest task, wall time; −1 where none has started yet.
+        end_ms: Its end, −1 while it runs.
+        executors: Executor ids as in `Executor.id`.
+    """
+
+    attempt: bytes
+    executor: bytes
+    start_ms: bytes
+    end_ms: bytes
+    executors: tuple[str, ...]
+
+
+class OperatorColumns(msgspec.Struct, frozen=True, array_like=True):
+    """The changed columns of one operator."""
+
+    operator: str
+    columns: tuple[Column, ...]
+
+
+class VertexColumns(msgspec.Struct, frozen=True):
+    """
+    A vertex's figures.
+
+    Args:
+        id: Id of a vertex of the plan.
+        parallelism: Tasks of its latest stage.
+        size: Subtasks that any of its stages had, ≥ parallelism: the length of every column.
+        start_ms: First task launch of this run, wall time; −1 before it.
+        columns: Changed columns of vertex scope.
+        operators: Changed columns of its operators.
+        subtasks: None where nothing has changed.
+    """
+
+    id: str
+    parallelism: int
+    size: int
+    start_ms: int
+    columns: tuple[Column, ...] = ()
+    operators: tuple[OperatorColumns, ...] = ()
+    subtasks: Subtasks | None = None
+
+
+class Executor(msgspec.Struct, frozen=True):
+    """
+    An executor, as it is now.
+
+    Args:
+        id: '<application id>-<Spark's executor id>'.
+        endpoint: host:port of its block manager.
+        cores: Cores it offers; slots = cores // spark.task.cpus.
+        running: Tasks that run on it, by jid ('' for tasks outside any job).
+        memory_bytes: Memory for storage and execution.
+        added_ms: Wall time.
+        heartbeat_ms: Wall time of the last sign of life.
+        metrics: Flink's Status.* names.
+        gone: It was removed; the collector drops it.
+    """
+
+    id: str
+    endpoint: str
+    cores: int
+    slots: int
+    running: dict[str, int]
+    memory_bytes: int
+    added_ms: int
+    heartbeat_ms: int
+    metrics: dict[str, Scalar]
+    gone: bool = False
+
+
+class Job(msgspec.Struct, frozen=True):
+    """
+    A job's own figures.
+
+    Args:
+        jid: 32 hex digits.
+        name: For people and labels.
+        type: STREAMING, or BATCH for a SQL execution outside any streaming query.
+        state: As the driver sees it.
+        since_ms: For each state that this run has been in, when it last came into it, wall time.
+        end_ms: −1 while it runs.
+        trigger: Spark's trigger in words, '' where unknown.
+        level: What can be told: 'task' from the listener bus, 'query' over Spark Connect.
+        metrics: Job scope.
+        failure: Root cause of FAILED, redacted; '' otherwise.
+    """
+
+    jid: str
+    name: str
+    type: Literal["STREAMING", "BATCH"]
+    state: JobState
+    since_ms: dict[str, int]
+    end_ms: int
+    trigger: str
+    level: Literal["task", "query"]
+    metrics: dict[str, Scalar]
+    failure: str = ""
+
+
+class Incomplete(msgspec.Struct, frozen=True):
+    """What the hooks had to drop since they were attached; all 0 in health."""
+
+    records: int = 0
+    live_updates: int = 0
+    unknown_updates: int = 0
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """
+    One job's, or the application's, state; see the module's text for ordering.
+
+    Args:
+        version: WIRE_VERSION of the writer.
+        seq: ≥ 1, counts up within the attempt.
+        base: 0 for a full frame, else the acknowledged seq that this one builds on.
+        sent_at_ms: Wall time of the driver.
+        interval_ms: The push interval; silence is measured by it.
+        job: None for the application's own frame.
+        plan: None where it has not changed.
+        executors: Application frames only: all that are known and those just gone.
+        driver: Application frames only: the driver's Status.* metrics.
+        hooks: Application frames only: the hooks' own figures, by metric name.
+    """
+
+    version: int
+    app: App
+    attempt: Attempt
+    seq: int
+    base: int
+    sent_at_ms: int
+    interval_ms: int
+    job: Job | None = None
+    plan: Plan | None = None
+    vertices: tuple[VertexColumns, ...] = ()
+    executors: tuple[Executor, ...] = ()
+    driver: dict[str, Scalar] = {}
+    hooks: dict[str, Scalar] = {}
+    incomplete: Incomplete = Incomplete()
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+_frames = msgspec.msgpack.Decoder(list[Frame])
+_versions = msgspec.msgpack.Decoder(list[_Version])
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(frames: list[Frame]) -> bytes:
+    """Return the body of a push; any thread."""
+    return _encoder.encode(frames)
+
+
+def decode(body: bytes) -> list[Frame]:
+    """
+    Read the body of a push; any thread.
+
+    Raises:
+        UnsupportedVersion: a frame's version is not WIRE_VERSION. Told apart even where the other
+            version's layout differs.
+        MalformedFrame: anything else that does not fit; the message names the place.
+    """
+    try:
+        return _checked(_frames.decode(body))
+    except msgspec.ValidationError as error:
+        _check_versions(body)
+        raise MalformedFrame(f"the frame does not fit the wire format: {error}") from error
+    except msgspec.DecodeError as error:
+        raise MalformedFrame(f"the body is no whole MessagePack array of frames: {error}") from error
+    except RecursionError as error:
+        raise MalformedFrame("the body is nested too deeply") from error
+
+
+def _checked(frames: list[Frame]) -> list[Frame]:
+    for frame in frames:
+        _check_version(frame.version)
+    return frames
+
+
+def _check_versions(body: bytes) -> None:
+    try:
+        versions = _versions.decode(body)
+    except msgspec.DecodeError:
+        return
+    for found in versions:
+        _check_version(found.version)
+
+
+def _check_version(version: int) -> None:
+    if version != WIRE_VERSION:
+        raise UnsupportedVersion(
+            f"frame version {version}, but this collector reads version {WIRE_VERSION}: "
+            "install the same streamgauge version in the driver and in the service"
+        )
