@@ -1,0 +1,45 @@
+# Everything from a fresh clone, with Python 3.10 or newer: `make demo` and `make test`.
+# Another Python than python3: make PYTHON=python3.12 demo
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check clean
+
+help:
+	@echo "make demo    start the service and a Spark job on real data"
+	@echo "make test    run the checks and every test"
+	@echo "make check   lint, formatting and types only"
+	@echo "make clean   remove the virtual environment and the fetched Java"
+
+demo: $(VENV)/.installed-demo
+	@exec $(BIN)/streamgauge demo
+
+# A Java that is missing is fetched before the tests, not in one of them.
+test: check
+	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest
+
+check: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .java
+
+# One environment for both; the stamp's name is the extra that it holds.
+$(VENV)/.installed-%: pyproject.toml constraints.txt
+	@$(PYTHON) -c '' 2>/dev/null \
+		|| { echo "error: $(PYTHON) does not run; install Python 3.10 or newer, or name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "error: Python 3.10 or newer is needed, $(PYTHON) is $$($(PYTHON) -c 'import platform; print(platform.python_version())'); name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		|| { echo "error: $(PYTHON) has no venv module; install it (Debian and Ubuntu: the package python3-venv), or name another Python: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "making the virtual environment $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "installing what '$*' needs; pyspark alone is a download of about 450 MB, the first time takes minutes"
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[$*]' \
+		|| { echo "error: the packages could not be installed; see pip's message above, and check the network or the index that pip is set to use" >&2; exit 1; }
+	@touch $@

