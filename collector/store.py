@@ -82,6 +82,8 @@ class JobState:
         interval_ms: Push interval of its driver.
         seen_ns: Monotonic time of the latest frame.
         modified_ms: Wall time of the latest change of state.
+        series: Values held: every column counts its vertex's size.
+        ended_ns: Monotonic time of the frame that told the end; None while the job has not ended.
     """
 
     job: wire.Job
@@ -97,6 +99,8 @@ class JobState:
     seen_ns: int
     modified_ms: int
     incomplete: wire.Incomplete
+    series: int = 0
+    ended_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

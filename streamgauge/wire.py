@@ -355,6 +355,8 @@ def decode(body: bytes) -> list[Frame]:
         raise MalformedFrame(f"the frame does not fit the wire format: {error}") from error
     except msgspec.DecodeError as error:
         raise MalformedFrame(f"the body is no whole MessagePack array of frames: {error}") from error
+    except UnicodeDecodeError as error:
+        raise MalformedFrame(f"the body holds a string that is no UTF-8: {error}") from error
     except RecursionError as error:
         raise MalformedFrame("the body is nested too deeply") from error
 
@@ -368,7 +370,7 @@ def _checked(frames: list[Frame]) -> list[Frame]:
 def _check_versions(body: bytes) -> None:
     try:
         versions = _versions.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
     for found in versions:
         _check_version(found.version)

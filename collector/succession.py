@@ -1,0 +1,222 @@
+"""What a job or application is after a frame: pure functions from the state before to the state after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from collector.admission import shown
+from collector.store import AppState, Column, Columns, JobState, SubtaskTimes, VertexState
+from streamgauge import names, wire
+from streamgauge.errors import MalformedFrame
+
+_NO_COLUMNS: Columns = {}
+_KNOWN = {metric.name: metric.name for metric in names.METRICS}
+
+
+def next_job(
+    where: str, before: JobState | None, frame: wire.Frame, job: wire.Job, now_ms: int, now_ns: int
+) -> JobState:
+    """
+    Return the job after an admitted frame that is newer than `before`.
+
+    Args:
+        where: Names the frame in messages.
+        before: None for a job that is not held.
+        frame: Full if `before` is None or of an older attempt.
+        job: The frame's.
+        now_ms: Wall time of arrival.
+        now_ns: Monotonic time of arrival.
+
+    Returns:
+        A state that shares with `before` what has not changed; arrays are read-only views of the
+        frame's columns.
+
+    Raises:
+        MalformedFrame: names a vertex or operator that the plan does not have, or changes a vertex's
+            size without all of its columns.
+
+    Any thread; `before` is not touched.
+    """
+    same_run = before is not None and frame.attempt == before.attempt
+    vertices = _vertices(where, before.vertices if before is not None and frame.base else {}, frame)
+    ended = job.state in wire.ENDED_STATES
+    if ended:
+        vertices = {vertex_id: _without_transient(vertex) for vertex_id, vertex in vertices.items()}
+    since_ms = {job.state: frame.sent_at_ms, **job.since_ms}
+    if before is not None and same_run and "SUSPENDED" in before.since_ms:
+        # Only the collector knows it, so no frame of the driver repeats it.
+        since_ms.setdefault("SUSPENDED", before.since_ms["SUSPENDED"])
+    changed = before is None or not same_run or before.state != job.state
+    return JobState(
+        job=job,
+        app=frame.app,
+        attempt=frame.attempt,
+        seq=frame.seq,
+        state=job.state,
+        since_ms=since_ms,
+        first_start_ms=frame.attempt.start_ms if before is None else before.first_start_ms,
+        restarts=0 if before is None else before.restarts + (not same_run),
+        vertices=vertices,
+        interval_ms=frame.interval_ms,
+        seen_ns=now_ns,
+        modified_ms=now_ms if changed or before is None else before.modified_ms,
+        incomplete=frame.incomplete,
+        series=sum(map(_series, vertices.values())),
+        ended_ns=_ended_ns(before if same_run else None, now_ns) if ended else None,
+    )
+
+
+def next_app(frame: wire.Frame, now_ns: int) -> AppState:
+    """
+    Return the application after an admitted frame that is newer than what is held.
+
+    Every application frame tells all of it, so nothing is carried over: an executor that the frame does
+    not list has gone, even if the frame that said so was lost.
+
+    Any thread.
+    """
+    return AppState(
+        app=frame.app,
+        attempt=frame.attempt,
+        seq=frame.seq,
+        executors={executor.id: executor for executor in frame.executors if not executor.gone},
+        driver=frame.driver,
+        hooks=frame.hooks,
+        interval_ms=frame.interval_ms,
+        seen_ns=now_ns,
+        suspended=False,
+        incomplete=frame.incomplete,
+    )
+
+
+def _ended_ns(before: JobState | None, now_ns: int) -> int:
+    if before is None or before.ended_ns is None:
+        return now_ns
+    return before.ended_ns
+
+
+def _vertices(where: str, before: Mapping[str, VertexState], frame: wire.Frame) -> dict[str, VertexState]:
+    if frame.plan is None:
+        after = dict(before)
+    else:
+        after = {vertex.id: _planned(where, vertex, before.get(vertex.id)) for vertex in frame.plan.vertices}
+    for figures in frame.vertices:
+        held = after.get(figures.id)
+        if held is None:
+            raise MalformedFrame(
+                f"{where}: vertex {shown(figures.id)} is not in the job's plan: send the plan with the first frame "
+                "that names a new vertex"
+            )
+        after[figures.id] = _measured(f"{where}: vertex {shown(figures.id)}", held, figures)
+    return after
+
+
+def _planned(where: str, vertex: wire.Vertex, held: VertexState | None) -> VertexState:
+    if held is None:
+        operators: dict[str, Columns] = {operator.id: _NO_COLUMNS for operator in vertex.operators}
+        return VertexState(vertex, 0, 0, -1, _NO_COLUMNS, operators, None)
+    return VertexState(
+        vertex=vertex,
+        parallelism=held.parallelism,
+        size=held.size,
+        start_ms=held.start_ms,
+        columns=held.columns,
+        operators={operator.id: held.operators.get(operator.id, _NO_COLUMNS) for operator in vertex.operators},
+        subtasks=held.subtasks,
+    )
+
+
+def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> VertexState:
+    resized = figures.size != held.size
+    operators = held.operators
+    if figures.operators or resized:
+        operators = dict(held.operators)
+        for group in figures.operators:
+            if group.operator not in operators:
+                raise MalformedFrame(
+                    f"{where}: operator {shown(group.operator)} is not in the vertex's plan: send the plan with the "
+                    "first frame that names a new operator"
+                )
+            operators[group.operator] = _merged(operators[group.operator], group.columns, figures.size)
+    after = VertexState(
+        vertex=held.vertex,
+        parallelism=figures.parallelism,
+        size=figures.size,
+        start_ms=figures.start_ms,
+        columns=_merged(held.columns, figures.columns, figures.size),
+        operators=operators,
+        subtasks=held.subtasks if figures.subtasks is None else _times(figures.subtasks),
+    )
+    if resized:
+        _check_lengths(where, held.size, after)
+    return after
+
+
+def _check_lengths(where: str, before: int, vertex: VertexState) -> None:
+    groups = {"": vertex.columns} | {f"operator {shown(one)}: ": found for one, found in vertex.operators.items()}
+    for group, columns in groups.items():
+        for metric, column in columns.items():
+            if len(column.values) != vertex.size:
+                raise MalformedFrame(
+                    f"{where}: {group}size changed from {before} to {vertex.size}, but column {shown(metric)} was not "
+                    "sent: send every column of a vertex whose size changes"
+                )
+    if vertex.subtasks is not None and len(vertex.subtasks.attempt) != vertex.size:
+        raise MalformedFrame(
+            f"{where}: size changed from {before} to {vertex.size}, but subtasks were not sent: send them with every "
+            "column of a vertex whose size changes"
+        )
+
+
+def _merged(held: Columns, sent: tuple[wire.Column, ...], size: int) -> Columns:
+    if not sent:
+        return held
+    after = dict(held)
+    for column in sent:
+        # The catalogue's own string, so that thousands of vertices do not each keep a copy of every name.
+        after[_KNOWN.get(column.metric, column.metric)] = Column(column.values(), _present(column, size))
+    return after
+
+
+def _present(column: wire.Column, size: int) -> npt.NDArray[np.bool_] | None:
+    present = column.mask(size)
+    if present is not None:
+        present.flags.writeable = False
+    return present
+
+
+def _times(subtasks: wire.Subtasks) -> SubtaskTimes:
+    return SubtaskTimes(
+        attempt=np.frombuffer(subtasks.attempt, dtype="<i8"),
+        executor=np.frombuffer(subtasks.executor, dtype="<i8"),
+        start_ms=np.frombuffer(subtasks.start_ms, dtype="<i8"),
+        end_ms=np.frombuffer(subtasks.end_ms, dtype="<i8"),
+        executors=subtasks.executors,
+    )
+
+
+def _without_transient(vertex: VertexState) -> VertexState:
+    if names.TRANSIENT.isdisjoint(vertex.columns) and all(
+        names.TRANSIENT.isdisjoint(columns) for columns in vertex.operators.values()
+    ):
+        return vertex
+    return VertexState(
+        vertex=vertex.vertex,
+        parallelism=vertex.parallelism,
+        size=vertex.size,
+        start_ms=vertex.start_ms,
+        columns=_lasting(vertex.columns),
+        operators={operator: _lasting(columns) for operator, columns in vertex.operators.items()},
+        subtasks=vertex.subtasks,
+    )
+
+
+def _lasting(columns: Columns) -> Columns:
+    return {metric: column for metric, column in columns.items() if metric not in names.TRANSIENT}
+
+
+def _series(vertex: VertexState) -> int:
+    return vertex.size * (len(vertex.columns) + sum(map(len, vertex.operators.values())))
