@@ -1,0 +1,95 @@
+"""create_app: where configuration, store and clock become an application."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from collector.ingest import Ingest
+from collector.limits import Limits
+from collector.liveness import Liveness
+from collector.retention import Keep, Retention
+from collector.store import MetricStore
+from service.config import SWEEP_INTERVAL_S, Config
+from service.doors import Doors, Hosts
+from service.errors import answer, internal, refusal
+from service.flink.rest import FlinkRest
+from service.health import Health
+from service.push import Push
+from service.self_metrics import RequestMetrics, SelfMetrics
+from service.sweeps import Sweep, run_sweeps
+from streamgauge.clock import Clock
+from streamgauge.errors import CollectorError
+from streamgauge.wire import PUSH_PATH
+
+
+def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
+    """
+    Build the service: pushes, Prometheus, probes, and the Flink REST for every other path.
+
+    Args:
+        config: Token, hosts and limits.
+        store: Written by pushes and sweeps, read by all else.
+        clock: Times pushes, silence and answers.
+
+    The application drives its sweeps from startup to shutdown; the store is in memory, so run it in one process.
+    """
+    figures = SelfMetrics(store)
+    health = Health()
+    ingest = Ingest(store, clock, Limits(body_bytes=config.max_push_bytes))
+    push = Push(config, ingest, clock, figures)
+    sweeps = (Liveness(store, clock).sweep, Retention(store, clock, Keep()).sweep)
+    app = FastAPI(
+        lifespan=partial(_lifespan, health, sweeps),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.post(PUSH_PATH)(push.__call__)
+    app.get("/-/healthy")(health.healthy)
+    app.get("/-/ready")(health.readiness)
+    app.mount("", FlinkRest(store, clock))
+    app.add_middleware(Doors, hosts=Hosts(config))
+    app.add_middleware(RequestMetrics, figures=figures)
+    for kind in (CollectorError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _failure)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(health: Health, sweeps: Sequence[Sweep], _app: FastAPI) -> AsyncIterator[None]:
+    stopped = asyncio.Event()
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not stopped.is_set():
+            health.fault = f"the sweeps have stopped: {task.exception()!r}"
+
+    task = asyncio.create_task(run_sweeps(sweeps, SWEEP_INTERVAL_S, stopped))
+    task.add_done_callback(ended)
+    health.ready = True
+    try:
+        yield
+    finally:
+        health.ready = False
+        stopped.set()
+        await asyncio.wait([task])
+
+
+def _failure(_request: Request, error: Exception) -> Response:
+    match error:
+        case CollectorError():
+            return answer(error)
+        case RequestValidationError():
+            return refusal(400, *(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()))
+        case HTTPException():
+            return refusal(error.status_code, error.detail)
+        case _:
+            return internal()

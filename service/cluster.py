@@ -1,0 +1,64 @@
+"""What all connected applications are together: Flink's cluster of TaskManagers and a JobManager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from collector.store import AppState, Snapshot
+from streamgauge import names, wire
+
+
+def connected(snapshot: Snapshot) -> list[AppState]:
+    """
+    Return the applications whose driver speaks, the latest started first.
+
+    The executors of a silent driver are left out with it: nobody knows whether they are still there, as
+    with a TaskManager whose heartbeats have stopped.
+    """
+    apps = [app for app in snapshot.apps.values() if not app.suspended]
+    return sorted(apps, key=lambda app: app.attempt, reverse=True)
+
+
+def executors(apps: Iterable[AppState]) -> list[wire.Executor]:
+    """Return the executors of `apps`, by id in order; an id is listed once."""
+    found = {executor.id: executor for app in apps for executor in app.executors.values()}
+    return [found[executor_id] for executor_id in sorted(found)]
+
+
+def running_tasks(executor: wire.Executor) -> int:
+    """Return how many tasks run on an executor."""
+    return sum(executor.running.values())
+
+
+def free_slots(executor: wire.Executor) -> int:
+    """Return how many slots of an executor have no task, ≥ 0."""
+    return max(0, executor.slots - running_tasks(executor))
+
+
+def cluster_metrics(apps: Iterable[AppState], jobs: Iterable[wire.JobState]) -> dict[str, wire.Scalar]:
+    """
+    Return the cluster's metrics by name.
+
+    Args:
+        apps: Whose executors are counted.
+        jobs: The states of the jobs that are counted; those in RUNNING run.
+    """
+    known = executors(apps)
+    return {
+        names.TASK_SLOTS_TOTAL: sum(executor.slots for executor in known),
+        names.TASK_SLOTS_AVAILABLE: sum(free_slots(executor) for executor in known),
+        names.NUM_TASK_MANAGERS: len(known),
+        names.NUM_RUNNING_JOBS: sum(state == "RUNNING" for state in jobs),
+    }
+
+
+def driver_metrics(snapshot: Snapshot) -> dict[str, wire.Scalar]:
+    """
+    Return what the JobManager's metrics are read from, by name.
+
+    The cluster's figures cover every connected application; Status.* is one JVM's, and of several connected
+    drivers the one that started last is told. (The one heard last would change with every push.)
+    """
+    apps = connected(snapshot)
+    jobs = (job.state for job in snapshot.jobs.values())
+    return {**(apps[0].driver if apps else {}), **cluster_metrics(apps, jobs)}

@@ -1,0 +1,158 @@
+"""
+Who is let in: the Host header, the origin of a push, its token, and what other sites may read.
+
+A page of another site can make a browser send requests here. Two rules keep it out:
+
+Host. With DNS rebinding the page's own name comes to resolve to this machine, and the browser takes our
+answers for that site's; but the name stands in the Host header. So a request is answered only if its Host is
+localhost, an address in 127.0.0.0/8 or ::1; or the host that the service is bound to; or a configured name. A
+service that is bound beyond loopback answers any IP literal too, since an address cannot be rebound. Names of
+a machine or a container have to be configured (`--allowed-host`). The port in Host does not matter.
+
+Origin. A browser sends Origin with every POST; a push with an Origin that is not this Host is refused. Reads
+carry `Access-Control-Allow-Origin: *`, as Flink's do, and on GET only: nothing can be written that way.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.config import MAX_REQUEST_LINE_BYTES, Config, is_loopback
+from service.errors import ForbiddenHost, ForbiddenOrigin, answer, refusal
+from streamgauge.errors import Unauthorized
+
+Headers = Iterable[tuple[bytes, bytes]]
+_CORS = (b"access-control-allow-origin", b"*")
+
+
+def header(headers: Headers, name: bytes) -> list[bytes]:
+    """Return every value of a header, `name` in lower case."""
+    return [value for key, value in headers if key == name]
+
+
+class Hosts:
+    """
+    Which Host headers are answered; any thread.
+
+    Args:
+        config: Where the service is bound, and further names.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._names = {name.lower().rstrip(".") for name in (config.host, *config.allowed_hosts) if name}
+        self._any_address = not is_loopback(config.host)
+
+    def check(self, headers: Headers) -> None:
+        """
+        Look at a request's Host.
+
+        Raises:
+            ForbiddenHost: it is missing, given more than once, or none of ours.
+        """
+        hosts = header(headers, b"host")
+        if len(hosts) != 1:
+            raise ForbiddenHost(f"one Host header was expected, {len(hosts)} were sent")
+        name = host_name(hosts[0])
+        if not self._allows(name):
+            raise ForbiddenHost(
+                f"host {name!r} is not one that this service answers for; if it should be, start it with --allowed-host"
+            )
+
+    def _allows(self, name: str) -> bool:
+        if is_loopback(name) or name in self._names:
+            return True
+        return self._any_address and _is_address(name)
+
+
+def host_name(value: bytes) -> str:
+    """Return the name or address in a Host header, lower case, without port, brackets and final dot."""
+    text = value.decode("latin-1").strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0].rstrip(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def check_origin(headers: Headers) -> None:
+    """
+    Look at a push's Origin; there is none unless a browser sent it.
+
+    The scheme is not compared: behind a proxy that ends TLS it is not ours to know.
+
+    Raises:
+        ForbiddenOrigin: it names another site, or none ('null').
+    """
+    hosts = header(headers, b"host")
+    for origin in header(headers, b"origin"):
+        text = origin.decode("latin-1")
+        if [urlsplit(text).netloc.lower()] != [host.decode("latin-1").strip().lower() for host in hosts]:
+            raise ForbiddenOrigin(f"a push from {text!r} was refused: only this service's own pages may push")
+
+
+def check_token(headers: Headers, token: str) -> None:
+    """
+    Look at a push's `Authorization: Bearer …`, in time that does not depend on how much of it is right.
+
+    Args:
+        headers: The request's.
+        token: What is asked for; '' asks for nothing.
+
+    Raises:
+        Unauthorized: it is missing or wrong.
+    """
+    if not token:
+        return
+    given = header(headers, b"authorization")
+    if not given:
+        raise Unauthorized("this service takes pushes with a token only: attach(token=…) or STREAMGAUGE_TOKEN")
+    scheme, _, credentials = given[0].partition(b" ")
+    if scheme.lower() != b"bearer" or not hmac.compare_digest(credentials.strip(), token.encode()):
+        raise Unauthorized("the push token is not the one that this service was started with")
+
+
+class Doors:
+    """
+    ASGI middleware: the Host rule on every request, CORS on every answer to a GET, a bound on the target.
+
+    Args:
+        app: What is behind it.
+        hosts: The Host rule.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let one request through, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_open(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], _CORS]
+            await send(message)
+
+        try:
+            self._hosts.check(scope["headers"])
+        except ForbiddenHost as error:
+            await answer(error)(scope, receive, send)
+            return
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_REQUEST_LINE_BYTES:
+            too_long = refusal(414, f"the request target is longer than {MAX_REQUEST_LINE_BYTES} bytes")
+            await too_long(scope, receive, send)
+            return
+        await self._app(scope, receive, send_open if scope["method"] == "GET" else send)

@@ -1,0 +1,122 @@
+"""Plain metrics: every `…/metrics` whose answer is ids, or values as strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from collector.store import Column, VertexState
+from service.cluster import connected, driver_metrics, executors
+from service.flink.numbers import text
+from service.flink.query import Query
+from service.lifetime import job_metrics
+from streamgauge import names
+from streamgauge.wire import Scalar
+
+Body = list[dict[str, str]]
+
+
+def job(query: Query) -> Body:
+    """Answer /jobs/:jobid/metrics; an unknown job has none."""
+    state = query.snapshot.jobs.get(query.path["jobid"])
+    return _scalars(query, {} if state is None else job_metrics(state, query.now_ms))
+
+
+def jobmanager(query: Query) -> Body:
+    """Answer /jobmanager/metrics; see `driver_metrics` for whose they are."""
+    return _scalars(query, driver_metrics(query.snapshot))
+
+
+def taskmanager(query: Query) -> Body:
+    """Answer /taskmanagers/:taskmanagerid/metrics; an unknown executor has none."""
+    found = {executor.id: executor for executor in executors(connected(query.snapshot))}
+    executor = found.get(query.path["taskmanagerid"])
+    return _scalars(query, {} if executor is None else executor.metrics)
+
+
+def _scalars(query: Query, values: Mapping[str, Scalar]) -> Body:
+    asked = query.metrics()
+    if asked is None:
+        return [{"id": name} for name in values]
+    return [{"id": name, "value": text(values[name])} for name in dict.fromkeys(asked) if name in values]
+
+
+def vertex(query: Query) -> Body:
+    """Answer …/vertices/:vertexid/metrics: '<subtask>.<metric>', '<subtask>.<operator>.<metric>'."""
+    state = query.known_vertex()
+    if state is None:
+        return []
+    asked = query.metrics()
+    if asked is None:
+        return [{"id": f"{index}.{name}"} for name, column in series(state) for index in subtasks_of(column)]
+    answer = []
+    for metric_id in dict.fromkeys(asked):
+        index, _, name = metric_id.partition(".")
+        value = value_of(state, name, int(index)) if index.isascii() and index.isdigit() else None
+        if value is not None:
+            answer.append({"id": metric_id, "value": text(value)})
+    return answer
+
+
+def subtask(query: Query) -> Body:
+    """Answer …/subtasks/:subtaskindex/metrics, ids without the subtask."""
+    state = query.known_vertex()
+    index = query.subtask()
+    if state is None:
+        return []
+    asked = query.metrics()
+    if asked is None:
+        return [{"id": name} for name, column in series(state) if _present(column, index)]
+    found = ((name, value_of(state, name, index)) for name in dict.fromkeys(asked))
+    return [{"id": name, "value": text(value)} for name, value in found if value is not None]
+
+
+def series(state: VertexState) -> Iterator[tuple[str, Column]]:
+    """Yield every column of a vertex and its operators, under its name in a metric id without the subtask."""
+    yield from state.columns.items()
+    for operator in state.vertex.operators:
+        prefix = names.filtered(operator.name)
+        for name, column in state.operators.get(operator.id, {}).items():
+            yield f"{prefix}.{name}", column
+
+
+def find(state: VertexState, name: str) -> tuple[Column, bool] | None:
+    """
+    Return the column of `name` (as `series` names it) and whether its values are booleans; None where there is none.
+
+    Where two operators' names are the same once filtered, the one nearer to the source is told.
+    """
+    if name in state.columns:
+        return state.columns[name], _is_bool("vertex", name)
+    head, _, metric = name.partition(".")
+    for operator in state.vertex.operators:
+        columns = state.operators.get(operator.id, {})
+        if metric in columns and names.filtered(operator.name) == head:
+            return columns[metric], _is_bool("operator", metric)
+    return None
+
+
+def value_of(state: VertexState, name: str, index: int) -> Scalar | None:
+    """Return one subtask's value of `name`, as `find` finds it; None where it has none."""
+    found = find(state, name)
+    if found is None or not _present(found[0], index):
+        return None
+    column, is_bool = found
+    value: int | float = column.values[index].item()
+    return bool(value) if is_bool else value
+
+
+def subtasks_of(column: Column) -> list[int]:
+    """Return the subtasks that have a value, in order."""
+    if column.present is None:
+        return list(range(len(column.values)))
+    indices: list[int] = column.present.nonzero()[0].tolist()
+    return indices
+
+
+def _present(column: Column, index: int) -> bool:
+    return index < len(column.values) and (column.present is None or bool(column.present[index]))
+
+
+def _is_bool(scope: names.Scope, name: str) -> bool:
+    metric = names.find(scope, name)
+    return metric is not None and metric.type == "bool"

@@ -1,0 +1,166 @@
+"""One request to the Flink REST: what was asked, parsed as Flink parses it, and what it is asked of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from collector.store import JobState, Snapshot, VertexState
+from streamgauge.errors import UnknownJob, UnknownVertex, UnresolvableParameter
+
+_ID = re.compile(r"[0-9a-fA-F]{32}")
+_INDEX = re.compile(r"\+?[0-9]{1,10}")
+_MAX_INT = 2**31 - 1
+AGGREGATES = ("min", "max", "avg", "sum", "skew")
+"""In the order of Flink's answers."""
+
+
+def _id(name: str, value: str) -> str:
+    if _ID.fullmatch(value) is None:
+        raise UnresolvableParameter("path", name, value)
+    return value.lower()
+
+
+def _index(name: str, value: str) -> str:
+    if _INDEX.fullmatch(value) is None or int(value) > _MAX_INT:
+        raise UnresolvableParameter("path", name, value)
+    return str(int(value))
+
+
+_CONVERTERS = {"jobid": _id, "vertexid": _id, "subtaskindex": _index}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """
+    One request.
+
+    Args:
+        snapshot: What it is answered from, as a whole.
+        now_ms: Wall time of the answer.
+        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, taskmanagerid), as `parse` checked them.
+        parameters: Query parameters by name, in the order they came.
+    """
+
+    snapshot: Snapshot
+    now_ms: int
+    path: Mapping[str, str]
+    parameters: Mapping[str, list[str]]
+
+    @classmethod
+    def parse(cls, snapshot: Snapshot, now_ms: int, path: Mapping[str, str], query_string: bytes) -> Query:
+        """
+        Check a request's path parameters and read its query string; any thread.
+
+        Raises:
+            UnresolvableParameter: an id is not 32 hex digits, or a subtask index is no number ≥ 0.
+        """
+        checked = {
+            name: _CONVERTERS[name](name, value) if name in _CONVERTERS else value for name, value in path.items()
+        }
+        parameters = parse_qs(query_string.decode("latin-1"), keep_blank_values=True) if query_string else {}
+        return cls(snapshot, now_ms, checked, parameters)
+
+    def words(self, name: str) -> list[str] | None:
+        """
+        Return a comma-separated query parameter's values, repeats of it joined; None where it was not given.
+
+        An empty value is one empty word, empty words at the end are dropped.
+
+        Source: Flink's `MessageQueryParameter.resolveFromString`, that is Java's `String.split`.
+        """
+        if name not in self.parameters:
+            return None
+        words = ",".join(self.parameters[name]).split(",")
+        if words == [""]:
+            return words
+        while words and not words[-1]:
+            words.pop()
+        return words
+
+    def metrics(self) -> list[str] | None:
+        """Return the metrics asked for with `get`; None where their ids are asked for."""
+        return self.words("get") or None
+
+    def aggregates(self) -> tuple[str, ...]:
+        """
+        Return the aggregates asked for with `agg`, in the order of AGGREGATES; all where none is named.
+
+        Raises:
+            UnresolvableParameter: one is none of them, in any case.
+        """
+        asked = self.words("agg")
+        if asked is None:
+            return AGGREGATES
+        lower = {word.lower() for word in asked}
+        if not lower.issubset(AGGREGATES):
+            raise UnresolvableParameter("query", "agg", ",".join(self.parameters["agg"]))
+        return tuple(mode for mode in AGGREGATES if mode in lower) or AGGREGATES
+
+    def ids(self, name: str) -> list[str] | None:
+        """
+        Return the ids of a query parameter, in lower case; None where it was not given.
+
+        Raises:
+            UnresolvableParameter: one is not 32 hex digits.
+        """
+        words = self.words(name)
+        if words is None:
+            return None
+        if any(_ID.fullmatch(word) is None for word in words):
+            raise UnresolvableParameter("query", name, ",".join(self.parameters[name]))
+        return [word.lower() for word in words]
+
+    def subtasks(self, size: int) -> list[int] | None:
+        """
+        Return the subtasks below `size` that `subtasks` selects ('0-3,7'); None for all of them.
+
+        What does not parse selects none, as in Flink.
+        """
+        words = self.words("subtasks")
+        if words is None:
+            return None
+        chosen: set[int] = set()
+        for word in words:
+            first, dash, last = word.partition("-")
+            if _INDEX.fullmatch(first) is None or (dash and _INDEX.fullmatch(last) is None):
+                return []
+            chosen.update(range(int(first), min(int(last) if dash else int(first), size - 1) + 1))
+        return sorted(chosen)
+
+    def job(self) -> JobState:
+        """
+        Return the job of the path.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+        """
+        jid = self.path["jobid"]
+        if jid not in self.snapshot.jobs:
+            raise UnknownJob(jid)
+        return self.snapshot.jobs[jid]
+
+    def vertex(self) -> VertexState:
+        """
+        Return the vertex of the path.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+            UnknownVertex: the job has none of this id.
+        """
+        vertices = self.job().vertices
+        vertex_id = self.path["vertexid"]
+        if vertex_id not in vertices:
+            raise UnknownVertex(vertex_id)
+        return vertices[vertex_id]
+
+    def known_vertex(self) -> VertexState | None:
+        """Return the vertex of the path; None where it, or its job, is unknown."""
+        job = self.snapshot.jobs.get(self.path["jobid"])
+        return None if job is None else job.vertices.get(self.path["vertexid"])
+
+    def subtask(self) -> int:
+        """Return the subtask index of the path, ≥ 0; it need not exist."""
+        return int(self.path["subtaskindex"])

@@ -1,0 +1,112 @@
+"""The Flink REST: which path is answered by what, and Flink's way with paths, methods and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from collector.store import MetricStore
+from service.errors import JSON, unrouted
+from service.flink import aggregates, metrics
+from service.flink.query import Query
+from streamgauge.clock import Clock
+
+Handler = Callable[[Query], object]
+
+_JOB = "/jobs/:jobid"
+_VERTEX = f"{_JOB}/vertices/:vertexid"
+_TASKMANAGER = "/taskmanagers/:taskmanagerid"
+
+RESOURCES: dict[str, Handler] = {
+    "/jobs/metrics": aggregates.jobs,
+    f"{_JOB}/metrics": metrics.job,
+    f"{_VERTEX}/metrics": metrics.vertex,
+    f"{_VERTEX}/subtasks/metrics": aggregates.subtasks,
+    f"{_VERTEX}/subtasks/:subtaskindex/metrics": metrics.subtask,
+    "/taskmanagers/metrics": aggregates.taskmanagers,
+    f"{_TASKMANAGER}/metrics": metrics.taskmanager,
+    "/jobmanager/metrics": metrics.jobmanager,
+}
+"""Every path that is answered, in Flink's notation."""
+
+
+@dataclass(slots=True)
+class _Node:
+    children: dict[str, _Node] = field(default_factory=dict)
+    parameter: str = ""
+    resource: str = ""
+
+
+def _tree(resources: dict[str, Handler]) -> _Node:
+    root = _Node()
+    for resource in resources:
+        node = root
+        for segment in resource.strip("/").split("/"):
+            if segment.startswith(":"):
+                node.parameter = segment[1:]
+            node = node.children.setdefault(segment if segment[0] != ":" else ":", _Node())
+        node.resource = resource
+    return root
+
+
+class FlinkRest:
+    """
+    An ASGI application that answers as Flink's REST does, and to all else as Flink does.
+
+    '/v1' in front is optional, doubled and trailing slashes do not matter, a body is ignored. A request is
+    answered from one snapshot, in the event loop.
+    """
+
+    def __init__(self, store: MetricStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._root = _tree(RESOURCES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Answer one request.
+
+        Raises:
+            QueryError: what is asked for is unknown or malformed.
+        """
+        if scope["type"] != "http":
+            await WebSocketClose()(scope, receive, send)
+            return
+        method: str = scope["method"]
+        found = self.resolve(scope["path"]) if method == "GET" else None
+        if found is None:
+            await unrouted(method, scope["path"])(scope, receive, send)
+            return
+        resource, path = found
+        scope["streamgauge.resource"] = resource
+        query = Query.parse(self._store.snapshot(), self._clock.now_ms(), path, scope["query_string"])
+        body = msgspec.json.encode(RESOURCES[resource](query))
+        await Response(body, media_type=JSON)(scope, receive, send)
+
+    def resolve(self, path: str) -> tuple[str, dict[str, str]] | None:
+        """
+        Return the resource that answers `path`, a key of RESOURCES, with its path parameters; None where none does.
+        """
+        segments = [segment for segment in path.split("/") if segment]
+        if segments[:1] == ["v1"]:
+            del segments[0]
+        return _resolve(self._root, segments, {})
+
+
+def _resolve(node: _Node, segments: list[str], path: dict[str, str]) -> tuple[str, dict[str, str]] | None:
+    if not segments:
+        return (node.resource, path) if node.resource else None
+    first, rest = segments[0], segments[1:]
+    # A literal goes before a parameter: /jobs/metrics is no job of that name.
+    if first != ":" and first in node.children:
+        found = _resolve(node.children[first], rest, path)
+        if found is not None:
+            return found
+    if node.parameter:
+        return _resolve(node.children[":"], rest, {**path, node.parameter: first})
+    return None

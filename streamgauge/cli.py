@@ -1,0 +1,38 @@
+"""The command `streamgauge`; each subcommand imports what it needs, so that a plain install can say what is missing."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from streamgauge.errors import StreamgaugeError
+from streamgauge.version import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="streamgauge")
+def main() -> None:
+    """Flink-grade metrics for every Spark Structured Streaming query."""
+
+
+@main.command()
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for a free one.  [default: 8081]")
+@click.option("--push-token", help="Take pushes with this token only; needed beyond loopback.")
+@click.option("--insecure", is_flag=True, default=None, help="Listen beyond loopback without a token.")
+@click.option("--allowed-host", "allowed_hosts", multiple=True, help="A further name that requests may be sent to.")
+@click.option("--max-push-bytes", type=click.IntRange(1), help="Longest push that is taken.  [default: 33554432]")
+def serve(**options: object) -> None:
+    """Collect from drivers, and serve the Flink REST and Prometheus."""
+    try:
+        from service.config import Config
+        from service.server import serve as run
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed, the service needs it: pip install 'streamgauge[service]'"
+        ) from None
+    try:
+        run(Config.read(os.environ, **options), lambda url: click.echo(f"Streamgauge listens on {url}"))
+    except StreamgaugeError as error:
+        raise click.ClickException(str(error)) from None
