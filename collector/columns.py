@@ -105,7 +105,8 @@ def _skew(numbers: npt.NDArray[np.float64], average: float) -> float:
     if average == 0:
         return 0.0
     distance = _sum(np.abs(numbers - average)) / numbers.size
-    skew = 100.0 * distance / average
+    # The division comes first, as in Flink: the other way round differs in the last digit.
+    skew = 100.0 * (distance / average)
     # Written so that NaN stays NaN, as in Java's Math.min.
     return 100.0 if skew > 100.0 else skew
 

@@ -30,6 +30,10 @@ WIRE_VERSION = 1
 CONTENT_TYPE = "application/msgpack"
 PUSH_PATH = "/push/v1/frames"
 
+# Made once: NumPy takes longer to parse a type's name than to make the view.
+_INT64 = np.dtype("<i8")
+_FLOAT64 = np.dtype("<f8")
+
 Scalar = bool | int | float | str
 """A metric without subtasks: of a job, an executor or the driver."""
 
@@ -68,7 +72,9 @@ class Column(msgspec.Struct, frozen=True, array_like=True):
         """
         if len(self.data) % 8:
             raise MalformedFrame(f"column {self.metric!r}: {len(self.data)} bytes are no whole number of 8-byte values")
-        return np.frombuffer(self.data, dtype="<i8" if self.dtype == "i8" else "<f8")
+        if self.dtype == "i8":
+            return np.frombuffer(self.data, dtype=_INT64)
+        return np.frombuffer(self.data, dtype=_FLOAT64)
 
     def mask(self, subtasks: int) -> npt.NDArray[np.bool_] | None:
         """

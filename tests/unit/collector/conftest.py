@@ -1,0 +1,171 @@
+"""One small driver's frames, and what must hold of any snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from collector.ingest import Ingest
+from collector.limits import Limits
+from collector.store import JobState, MetricStore, Snapshot
+from streamgauge import names, wire
+from streamgauge.clock import ManualClock
+
+
+class Frames:
+    """
+    Builds frames; what is not given is that of a query with one vertex of one operator, in full.
+    """
+
+    JID = "c" * 32
+    VERTEX = "a" * 32
+    OPERATOR = "b" * 32
+    APP = wire.App("app-1", "flights", 1, "driver.test", "4.3.0", "0.1.0")
+
+    def vertex(self, vertex_id: str = VERTEX, operators: Iterable[str] = (OPERATOR,), **changes: Any) -> wire.Vertex:
+        given = {
+            "id": vertex_id,
+            "name": "Scan -> Filter",
+            "operators": tuple(wire.Operator(one, f"Operator {one[:4]}", "Filter", "") for one in operators),
+            "inputs": (),
+        }
+        return wire.Vertex(**(given | changes))
+
+    def plan(self, *vertices: wire.Vertex) -> wire.Plan:
+        return wire.Plan(vertices or (self.vertex(),))
+
+    def column(self, metric: str, *values: float, present: list[bool] | None = None) -> wire.Column:
+        mask = None if present is None else np.array(present, dtype=bool)
+        return wire.column(metric, np.array(values), mask)
+
+    def figures(self, vertex_id: str = VERTEX, size: int = 2, **changes: Any) -> wire.VertexColumns:
+        given = {"id": vertex_id, "parallelism": size, "size": size, "start_ms": 5}
+        return wire.VertexColumns(**(given | changes))
+
+    def subtasks(self, *executor: int, executors: tuple[str, ...] = ("app-1-1",)) -> wire.Subtasks:
+        zeros = np.zeros(len(executor), dtype="<i8").tobytes()
+        return wire.Subtasks(zeros, np.array(executor, dtype="<i8").tobytes(), zeros, zeros, executors)
+
+    def job(self, jid: str = JID, **changes: Any) -> wire.Job:
+        given = {
+            "jid": jid,
+            "name": "flights by hour",
+            "type": "STREAMING",
+            "state": "RUNNING",
+            "since_ms": {"RUNNING": 3},
+            "end_ms": -1,
+            "trigger": "",
+            "level": "task",
+            "metrics": {},
+        }
+        return wire.Job(**(given | changes))
+
+    def frame(self, **changes: Any) -> wire.Frame:
+        given = {
+            "version": wire.WIRE_VERSION,
+            "app": self.APP,
+            "attempt": wire.Attempt(1, "run-1"),
+            "seq": 1,
+            "base": 0,
+            "sent_at_ms": 10,
+            "interval_ms": 1000,
+            "job": self.job(),
+        }
+        if not changes.get("base") and changes.get("job", True):
+            given["plan"] = self.plan()
+        return wire.Frame(**(given | changes))
+
+    def app_frame(self, app_id: str = APP.id, **changes: Any) -> wire.Frame:
+        app = msgspec.structs.replace(self.APP, id=app_id)
+        return self.frame(**({"app": app, "attempt": wire.Attempt(1, app_id), "job": None} | changes))
+
+    def executor(self, executor_id: str = "app-1-1", **changes: Any) -> wire.Executor:
+        given = {
+            "id": executor_id,
+            "endpoint": "worker.test:7077",
+            "cores": 4,
+            "slots": 4,
+            "running": {},
+            "memory_bytes": 1,
+            "added_ms": 2,
+            "heartbeat_ms": 3,
+            "metrics": {},
+        }
+        return wire.Executor(**(given | changes))
+
+
+@pytest.fixture(scope="session")
+def frames() -> Frames:
+    return Frames()
+
+
+class Collector:
+    """A store, its way in and the clock that both are timed by."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.clock = ManualClock(now_ms=1_000_000)
+        self.store = MetricStore()
+        self.ingest = Ingest(self.store, self.clock, limits)
+
+    def push(self, *frames: wire.Frame) -> tuple[int, int, int]:
+        outcomes = self.ingest.push(wire.encode(list(frames)))
+        return outcomes.accepted, outcomes.repeated, outcomes.late
+
+    def job(self, jid: str = Frames.JID) -> JobState:
+        return self.store.job(jid)
+
+
+@pytest.fixture(scope="session")
+def new_collector() -> Any:
+    def new(**limits: int) -> Collector:
+        return Collector(Limits(**limits))
+
+    return new
+
+
+@pytest.fixture
+def collector(new_collector: Any) -> Collector:
+    return new_collector()
+
+
+@pytest.fixture(scope="session")
+def check_snapshot() -> Any:
+    def check(snapshot: Snapshot) -> None:
+        for jid, job in snapshot.jobs.items():
+            assert job.job.jid == jid
+            assert (job.ended_ns is not None) == (job.state in wire.ENDED_STATES)
+            held = 0
+            for vertex_id, vertex in job.vertices.items():
+                assert vertex.vertex.id == vertex_id
+                assert 0 <= vertex.parallelism <= vertex.size
+                assert list(vertex.operators) == [operator.id for operator in vertex.vertex.operators]
+                for columns in (vertex.columns, *vertex.operators.values()):
+                    held += len(columns) * vertex.size
+                    _check_columns(columns, vertex.size)
+                    if job.ended_ns is not None:
+                        assert names.TRANSIENT.isdisjoint(columns)
+                if vertex.subtasks is not None:
+                    for field in ("attempt", "executor", "start_ms", "end_ms"):
+                        array = getattr(vertex.subtasks, field)
+                        assert array.shape == (vertex.size,)
+                        assert not array.flags.writeable
+            assert job.series == held
+        for app_id, app in snapshot.apps.items():
+            assert app.app.id == app_id
+            assert not any(executor.gone for executor in app.executors.values())
+
+    return check
+
+
+def _check_columns(columns: Mapping[str, Any], size: int) -> None:
+    for column in columns.values():
+        assert column.values.shape == (size,)
+        assert not column.values.flags.writeable
+        if column.present is not None:
+            assert column.present.shape == (size,)
+            assert column.present.dtype == np.bool_
+            assert not column.present.flags.writeable
