@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from collector import columns
 from service.cluster import connected, executors
 from service.flink.metrics import find, series
 from service.flink.numbers import json_double
@@ -17,7 +18,6 @@ from streamgauge.wire import Scalar
 
 Floats = npt.NDArray[np.float64]
 Body = list[dict[str, str | msgspec.Raw]]
-_MAX_SKEW = 100.0
 
 
 class NotNumeric(Exception):
@@ -63,7 +63,7 @@ def subtasks(query: Query) -> Body:
     asked = query.metrics()
     chosen = query.subtasks(state.size)
     if asked is None:
-        return [{"id": name} for name, column in series(state) if len(_selected(column.values, column.present, chosen))]
+        return [{"id": name} for name, column in series(state) if columns.values(column, chosen).size]
 
     def values(name: str) -> Floats:
         found = find(state, name)
@@ -72,20 +72,9 @@ def subtasks(query: Query) -> Body:
         column, is_bool = found
         if is_bool:
             raise NotNumeric(name)
-        return _selected(column.values, column.present, chosen)
+        return columns.values(column, chosen)
 
     return _answer(asked, modes, values)
-
-
-def _selected(
-    values: npt.NDArray[np.generic], present: npt.NDArray[np.bool_] | None, chosen: list[int] | None
-) -> Floats:
-    mask = np.ones(len(values), dtype=np.bool_) if present is None else present
-    if chosen is not None:
-        wanted = np.zeros(len(values), dtype=np.bool_)
-        wanted[[index for index in chosen if index < len(values)]] = True
-        mask = mask & wanted
-    return values[mask].astype(np.float64)
 
 
 def _over_scalars(query: Query, stores: list[Mapping[str, Scalar]]) -> Body:
@@ -107,31 +96,11 @@ def _answer(asked: Iterable[str], modes: tuple[str, ...], values_of: Callable[[s
     answer: Body = []
     for name in asked:
         try:
-            values = values_of(name)
+            summary = columns.summarize(values_of(name))
         except NotNumeric:
             continue
-        if not len(values):
+        if summary is None:
+            # One metric that nobody has makes the whole answer empty, as in Flink.
             return []
-        answer.append({"id": name, **aggregate(values, modes)})
+        answer.append({"id": name, **{mode: json_double(getattr(summary, mode)) for mode in modes}})
     return answer
-
-
-def aggregate(values: Floats, modes: tuple[str, ...]) -> dict[str, msgspec.Raw]:
-    """
-    Return the aggregates of `values`, shape (n,), n ≥ 1, in the order of `modes`.
-
-    skew = min(100, 100·mean|v − avg| / avg) in percent, 0 where the mean is 0.
-
-    Source: Flink's `DoubleAccumulator`.
-    """
-    with np.errstate(all="ignore"):
-        total = values.sum()
-        average = total / len(values)
-        figures = {
-            "min": values.min(),
-            "max": values.max(),
-            "avg": average,
-            "sum": total,
-            "skew": 0.0 if average == 0 else np.minimum(_MAX_SKEW, 100.0 * np.abs(values - average).mean() / average),
-        }
-    return {mode: json_double(float(figures[mode])) for mode in modes}

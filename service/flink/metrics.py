@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from collector import columns
 from collector.store import Column, VertexState
 from service.cluster import connected, driver_metrics, executors
 from service.flink.numbers import text
@@ -47,7 +48,7 @@ def vertex(query: Query) -> Body:
         return []
     asked = query.metrics()
     if asked is None:
-        return [{"id": f"{index}.{name}"} for name, column in series(state) for index in subtasks_of(column)]
+        return [{"id": f"{index}.{name}"} for name, column in series(state) for index in columns.subtasks(column)]
     answer = []
     for metric_id in dict.fromkeys(asked):
         index, _, name = metric_id.partition(".")
@@ -65,7 +66,7 @@ def subtask(query: Query) -> Body:
         return []
     asked = query.metrics()
     if asked is None:
-        return [{"id": name} for name, column in series(state) if _present(column, index)]
+        return [{"id": name} for name, column in series(state) if columns.value(column, index) is not None]
     found = ((name, value_of(state, name, index)) for name in dict.fromkeys(asked))
     return [{"id": name, "value": text(value)} for name, value in found if value is not None]
 
@@ -98,23 +99,11 @@ def find(state: VertexState, name: str) -> tuple[Column, bool] | None:
 def value_of(state: VertexState, name: str, index: int) -> Scalar | None:
     """Return one subtask's value of `name`, as `find` finds it; None where it has none."""
     found = find(state, name)
-    if found is None or not _present(found[0], index):
+    if found is None:
         return None
     column, is_bool = found
-    value: int | float = column.values[index].item()
-    return bool(value) if is_bool else value
-
-
-def subtasks_of(column: Column) -> list[int]:
-    """Return the subtasks that have a value, in order."""
-    if column.present is None:
-        return list(range(len(column.values)))
-    indices: list[int] = column.present.nonzero()[0].tolist()
-    return indices
-
-
-def _present(column: Column, index: int) -> bool:
-    return index < len(column.values) and (column.present is None or bool(column.present[index]))
+    value = columns.value(column, index)
+    return bool(value) if is_bool and value is not None else value
 
 
 def _is_bool(scope: names.Scope, name: str) -> bool:

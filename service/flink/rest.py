@@ -12,7 +12,7 @@ from starlette.websockets import WebSocketClose
 
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
-from service.flink import aggregates, metrics
+from service.flink import aggregates, jobs, metrics, overview, plan, taskmanagers, vertices
 from service.flink.query import Query
 from streamgauge.clock import Clock
 
@@ -23,6 +23,15 @@ _VERTEX = f"{_JOB}/vertices/:vertexid"
 _TASKMANAGER = "/taskmanagers/:taskmanagerid"
 
 RESOURCES: dict[str, Handler] = {
+    "/config": overview.config,
+    "/overview": overview.overview,
+    "/jobs": jobs.ids,
+    "/jobs/overview": jobs.overview,
+    _JOB: jobs.detail,
+    f"{_JOB}/plan": plan.job_plan,
+    _VERTEX: vertices.detail,
+    "/taskmanagers": taskmanagers.overview,
+    _TASKMANAGER: taskmanagers.detail,
     "/jobs/metrics": aggregates.jobs,
     f"{_JOB}/metrics": metrics.job,
     f"{_VERTEX}/metrics": metrics.vertex,

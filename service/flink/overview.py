@@ -1,0 +1,46 @@
+"""The cluster at a glance: /config and /overview."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from service.cluster import connected, executors, free_slots
+from service.config import REFRESH_INTERVAL_MS
+from service.flink.query import Query
+from streamgauge.version import __version__
+
+FLINK_VERSION = "2.3.0"
+"""Whose REST this is; clients choose by it what they ask for."""
+_REVISION = f"streamgauge-{__version__}"
+
+
+def config(_query: Query) -> dict[str, object]:
+    """Answer /config. Whatever would change a job is switched off."""
+    local = time.localtime()
+    return {
+        "refresh-interval": REFRESH_INTERVAL_MS,
+        "timezone-name": local.tm_zone,
+        "timezone-offset": local.tm_gmtoff * 1000,
+        "flink-version": FLINK_VERSION,
+        "flink-revision": _REVISION,
+        "features": {"web-submit": False, "web-cancel": False, "web-rescale": False, "web-history": False},
+    }
+
+
+def overview(query: Query) -> dict[str, object]:
+    """Answer /overview. As in Flink, every job that has not ended counts as running."""
+    known = executors(connected(query.snapshot))
+    ended = Counter(state.state for state in query.snapshot.jobs.values())
+    finished, cancelled, failed = ended["FINISHED"], ended["CANCELED"], ended["FAILED"]
+    return {
+        "taskmanagers": len(known),
+        "slots-total": sum(executor.slots for executor in known),
+        "slots-available": sum(free_slots(executor) for executor in known),
+        "jobs-running": ended.total() - finished - cancelled - failed,
+        "jobs-finished": finished,
+        "jobs-cancelled": cancelled,
+        "jobs-failed": failed,
+        "flink-version": FLINK_VERSION,
+        "flink-commit": _REVISION,
+    }

@@ -1,0 +1,122 @@
+"""Flink's states and times of jobs and vertices, as a Spark query has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from collector.store import JobState, VertexState
+from streamgauge.wire import ENDED_STATES
+
+UNKNOWN_MS = -1
+"""Flink's word for a time that is not known or not yet there."""
+
+JOB_STATES = (
+    "INITIALIZING",
+    "CREATED",
+    "RUNNING",
+    "FAILING",
+    "FAILED",
+    "CANCELLING",
+    "CANCELED",
+    "FINISHED",
+    "RESTARTING",
+    "SUSPENDED",
+    "RECONCILING",
+)
+EXECUTION_STATES = (
+    "CREATED",
+    "SCHEDULED",
+    "DEPLOYING",
+    "INITIALIZING",
+    "RUNNING",
+    "FINISHED",
+    "CANCELING",
+    "CANCELED",
+    "FAILED",
+    "RECONCILING",
+)
+
+_VERTEX_STATES = {
+    "CREATED": "CREATED",
+    "RUNNING": "RUNNING",
+    "RESTARTING": "CREATED",
+    "SUSPENDED": "RECONCILING",
+    "FINISHED": "FINISHED",
+    "CANCELED": "CANCELED",
+    "FAILED": "CANCELED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """
+    When something ran, wall time in milliseconds.
+
+    Args:
+        start_ms: UNKNOWN_MS before it started.
+        end_ms: UNKNOWN_MS while it runs.
+        duration_ms: Up to the end, or to now; UNKNOWN_MS before it started, else at least 0.
+    """
+
+    start_ms: int
+    end_ms: int
+    duration_ms: int
+
+    @classmethod
+    def of(cls, start_ms: int, end_ms: int, now_ms: int) -> Span:
+        """Return the span from `start_ms` to `end_ms`; what is below 0 is unknown."""
+        if start_ms < 0:
+            return cls(UNKNOWN_MS, UNKNOWN_MS, UNKNOWN_MS)
+        until = now_ms if end_ms < 0 else end_ms
+        return cls(start_ms, max(end_ms, UNKNOWN_MS), max(0, until - start_ms))
+
+    def body(self) -> dict[str, int]:
+        """Return it as it stands in Flink's bodies."""
+        return {"start-time": self.start_ms, "end-time": self.end_ms, "duration": self.duration_ms}
+
+
+def job_span(state: JobState, now_ms: int) -> Span:
+    """Return when a job ran, from the first run that was seen."""
+    return Span.of(state.first_start_ms, _job_end_ms(state), now_ms)
+
+
+def _job_end_ms(state: JobState) -> int:
+    return state.job.end_ms if state.state in ENDED_STATES else UNKNOWN_MS
+
+
+def timestamps(state: JobState) -> dict[str, int]:
+    """
+    Return when this run last came into each of Flink's job states, 0 for never.
+
+    INITIALIZING is the start of the first run that was seen.
+    """
+    return {**dict.fromkeys(JOB_STATES, 0), "INITIALIZING": state.first_start_ms, **state.since_ms}
+
+
+def vertex_state(job: JobState, vertex: VertexState) -> str:
+    """
+    Return a vertex's state, one of EXECUTION_STATES.
+
+    A vertex that is no longer in the plan is FINISHED. Any other is RUNNING while the job is, also between
+    batches, and ends with it. Of a FAILED job every vertex is CANCELED: all have been stopped, and in which
+    one the failure was, if in any, is not known; Flink has FAILED there for one of them. While its driver is
+    silent a vertex is RECONCILING, Flink's word for a task of which it is not known whether it still runs.
+    """
+    return _VERTEX_STATES[job.state] if vertex.vertex.current else "FINISHED"
+
+
+def vertex_span(job: JobState, vertex: VertexState, now_ms: int) -> Span:
+    """Return when a vertex ran in this run of its job: from its first task to the job's end, or its own."""
+    end_ms = _job_end_ms(job)
+    if not vertex.vertex.current and vertex.subtasks is not None and vertex.subtasks.end_ms.size:
+        end_ms = int(vertex.subtasks.end_ms.max())
+    return Span.of(vertex.start_ms, end_ms, now_ms)
+
+
+def task_counts(job: JobState, vertices: list[VertexState]) -> Counter[str]:
+    """Return how many tasks of the vertices' latest stages are in each state; absent is 0."""
+    counts: Counter[str] = Counter()
+    for vertex in vertices:
+        counts[vertex_state(job, vertex)] += vertex.parallelism
+    return counts

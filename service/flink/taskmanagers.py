@@ -1,0 +1,128 @@
+"""Executors: /taskmanagers and /taskmanagers/:taskmanagerid."""
+
+from __future__ import annotations
+
+from service.cluster import connected, executors, free_slots, running_tasks
+from service.flink.query import Query
+from streamgauge import names
+from streamgauge.errors import UnknownTaskManager
+from streamgauge.wire import Executor, Scalar
+
+_MIB = 1024 * 1024
+_UNKNOWN = -1
+"""Flink's word for a port or a size that is not known."""
+_METRICS = {
+    "heapUsed": names.HEAP_USED,
+    "heapCommitted": names.HEAP_COMMITTED,
+    "heapMax": names.HEAP_MAX,
+    "nonHeapUsed": names.NON_HEAP_USED,
+    "nonHeapCommitted": names.NON_HEAP_COMMITTED,
+    "nonHeapMax": names.NON_HEAP_MAX,
+    "directCount": names.DIRECT_COUNT,
+    "directUsed": names.DIRECT_USED,
+    "directMax": names.DIRECT_CAPACITY,
+    "mappedCount": names.MAPPED_COUNT,
+    "mappedUsed": names.MAPPED_USED,
+    "mappedMax": names.MAPPED_CAPACITY,
+}
+_NETWORK = (
+    "nettyShuffleMemorySegmentsAvailable",
+    "nettyShuffleMemorySegmentsUsed",
+    "nettyShuffleMemorySegmentsTotal",
+    "nettyShuffleMemoryAvailable",
+    "nettyShuffleMemoryUsed",
+    "nettyShuffleMemoryTotal",
+)
+
+
+def overview(query: Query) -> dict[str, object]:
+    """Answer /taskmanagers: the executors of the drivers that speak."""
+    return {"taskmanagers": [_body(executor) for executor in executors(connected(query.snapshot))]}
+
+
+def detail(query: Query) -> dict[str, object]:
+    """
+    Answer /taskmanagers/:taskmanagerid.
+
+    A slot is told as allocated for each running task of a job, for that is what a Spark task holds.
+
+    Raises:
+        UnknownTaskManager: never seen, gone, or of a driver that is silent. Flink answers 500 there.
+    """
+    executor_id = query.path["taskmanagerid"]
+    found = next((each for each in executors(connected(query.snapshot)) if each.id == executor_id), None)
+    if found is None:
+        raise UnknownTaskManager(executor_id)
+    share = _resource(found, 1)
+    slots = [
+        {"jobId": jid, "resource": share, "assignedTasks": 1}
+        for jid, tasks in found.running.items()
+        if jid
+        for _ in range(tasks)
+    ]
+    return {**_body(found), "allocatedSlots": slots, "metrics": _metrics(found.metrics)}
+
+
+def _body(executor: Executor) -> dict[str, object]:
+    _, _, port = executor.endpoint.rpartition(":")
+    return {
+        "id": executor.id,
+        "path": executor.endpoint,
+        "dataPort": int(port) if port.isascii() and port.isdigit() else _UNKNOWN,
+        "jmxPort": _UNKNOWN,
+        "timeSinceLastHeartbeat": executor.heartbeat_ms,
+        "slotsNumber": executor.slots,
+        "freeSlots": free_slots(executor),
+        "assignedTasks": running_tasks(executor),
+        "totalResource": _resource(executor, executor.slots),
+        "freeResource": _resource(executor, free_slots(executor)),
+        "hardware": {
+            "cpuCores": executor.cores,
+            "physicalMemory": _UNKNOWN,
+            "freeMemory": _UNKNOWN,
+            "managedMemory": executor.memory_bytes,
+        },
+        "memoryConfiguration": _memory(executor),
+    }
+
+
+def _resource(executor: Executor, slots: int) -> dict[str, object]:
+    """Return what `slots` of an executor's slots hold; memory in MiB, as in Flink."""
+    share = slots / executor.slots if executor.slots else 0.0
+    return {
+        "cpuCores": float(executor.cores * share),
+        "taskHeapMemory": 0,
+        "taskOffHeapMemory": 0,
+        "managedMemory": int(executor.memory_bytes * share) // _MIB,
+        "networkMemory": 0,
+        "extendedResources": {},
+    }
+
+
+def _memory(executor: Executor) -> dict[str, int]:
+    """Return Flink's memory model of an executor: Spark's unified memory is its managed memory, the rest is 0."""
+    parts = ("frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory")
+    return {
+        **dict.fromkeys(parts, 0),
+        "managedMemory": executor.memory_bytes,
+        "jvmMetaspace": 0,
+        "jvmOverhead": 0,
+        "totalFlinkMemory": executor.memory_bytes,
+        "totalProcessMemory": executor.memory_bytes,
+    }
+
+
+def _metrics(metrics: dict[str, Scalar]) -> dict[str, object]:
+    """Return Flink's digest of an executor's metrics; 0 for what is not known, as Flink has it."""
+    return {
+        **{key: _whole(metrics, name) for key, name in _METRICS.items()},
+        **dict.fromkeys(_NETWORK, 0),
+        "garbageCollectors": [
+            {"name": "All", "count": _whole(metrics, names.GC_COUNT_ALL), "time": _whole(metrics, names.GC_TIME_ALL)}
+        ],
+    }
+
+
+def _whole(metrics: dict[str, Scalar], name: str) -> int:
+    value = metrics.get(name, 0)
+    return 0 if isinstance(value, str) else int(value)
