@@ -23,7 +23,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
 import streamgauge
-from examples.replay import FILE_PERIOD_S, Feeder, data_file, read_flights, replay_batches
+from examples.replay import FILE_PERIOD_S, SPEED, Feeder, data_file, read_flights, replay_batches
 from streamgauge.errors import StreamgaugeError
 
 SCHEMA = """
@@ -31,11 +31,8 @@ SCHEMA = """
     carrier STRING, number INT, tail STRING, origin STRING, destination STRING, distance_miles INT
 """
 
-SPEED = 14_400.0
-"""Simulated seconds a second: a year in 37 minutes, about 150 flights a second."""
-
 WATERMARK_DELAY = "4 hours"
-"""How late a departure may be in event time; at SPEED about one flight in a hundred is later and gets dropped."""
+"""How late a departure may be in event time; at the usual speed about one flight in a hundred is later, and dropped."""
 
 LATE_MINUTES = 15
 """From here on a flight is late. Source: US Bureau of Transportation Statistics, on-time definition."""
@@ -189,7 +186,7 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-flights-", ignore_cleanup_errors=True))
         )
-        print("starting Spark…", flush=True)
+        print("starting Spark...", flush=True)
         spark = start_spark(folder)
         stack.callback(spark.stop)
         end_on_signals(stopped)  # again: Spark has put a handler of its own in place of ours

@@ -21,6 +21,9 @@ from streamgauge.errors import StreamgaugeError
 YEAR = timedelta(days=365)
 """Length of the data, and how far each further lap of the replay lies after the one before."""
 
+SPEED = 14_400.0
+"""Simulated seconds a second, unless said: a year in 37 minutes, about 150 flights a second."""
+
 FILE_PERIOD_S = 1.0
 """One file a folder in this many real seconds."""
 

@@ -36,3 +36,25 @@ def serve(**options: object) -> None:
         run(Config.read(os.environ, **options), lambda url: click.echo(f"Streamgauge listens on {url}"))
     except StreamgaugeError as error:
         raise click.ClickException(str(error)) from None
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address that the service listens on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="Its port, 0 for a free one."
+)
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), help="Simulated seconds a second.  [default: 14400]"
+)
+def demo(host: str, port: int, speed: float | None) -> None:
+    """Start the service and a Spark job on real data, until Ctrl-C."""
+    try:
+        from examples.demo import run
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed, the demo needs it: pip install 'streamgauge[demo]'"
+        ) from None
+    try:
+        run(host, port, speed, click.echo)
+    except StreamgaugeError as error:
+        raise click.ClickException(str(error)) from None

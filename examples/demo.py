@@ -1,0 +1,193 @@
+"""`streamgauge demo`: the service and the flights job together, until Ctrl-C."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import secrets
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import urllib3
+
+from examples.child import Child
+from examples.java import find_or_fetch
+from examples.replay import SPEED
+from streamgauge import names
+from streamgauge.errors import StreamgaugeError
+
+SERVICE_START_LIMIT_S = 60.0
+SERVICE_END_LIMIT_S = 15.0
+JOB_END_LIMIT_S = 45.0
+"""More than Spark's own limit for stopping a query, twice."""
+
+POLL_S = 0.5
+REQUEST_LIMIT_S = 5.0
+
+SHOWN = (names.NUM_RECORDS_OUT + names.PER_SECOND, names.BUSY_TIME)
+"""What the printed requests ask of a query's source."""
+
+_REPLACED = ("HOST", "PORT", "URL", "TOKEN", "PUSH_TOKEN", "INSECURE", "ENABLED")
+_FOREIGN_SPARK = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+
+
+class DemoFailed(StreamgaugeError):
+    """The service or the job ended by itself or did not start; the message says why."""
+
+
+def run(host: str, port: int, speed: float | None, say: Callable[[str], None]) -> None:
+    """
+    Start service and job, print where to look, and return after SIGINT, SIGTERM or SIGHUP, with nothing left behind.
+
+    Args:
+        host: Address that the service listens on.
+        port: 0 takes a free one.
+        speed: Simulated seconds a second, > 0; None for the usual one.
+        say: Takes one line for people.
+
+    Raises:
+        JavaMissing: there is none and fetching one failed.
+        DemoFailed: PySpark is missing, or the service or the job ended by itself.
+
+    Main thread only: it catches the signals until it returns.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise DemoFailed("pyspark is not installed, the demo needs it: pip install 'streamgauge[demo]'")
+    stopped = threading.Event()
+    caught = [number for number in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, number)]
+    # A download can only be broken off by an exception; children have to be ended in order, so no exception there.
+    before = {name: signal.signal(getattr(signal, name), _interrupt) for name in caught}
+    try:
+        java = find_or_fetch(os.environ, say)
+        for name in caught:
+            signal.signal(getattr(signal, name), lambda *_: stopped.set())
+        with tempfile.TemporaryDirectory(prefix="streamgauge-demo-", ignore_cleanup_errors=True) as folder:
+            environment = child_environment(java.environment(os.environ), Path(folder), secrets.token_urlsafe())
+            _run_children(host, port, SPEED if speed is None else speed, environment, Path(folder), stopped, say)
+    except KeyboardInterrupt:
+        return
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def child_environment(base: Mapping[str, str], folder: Path, token: str) -> dict[str, str]:
+    """
+    Return the environment of service and job.
+
+    Args:
+        base: With the Java to use.
+        folder: For every temporary file.
+        token: Shared by the two, so that nobody else can push into the demo.
+    """
+    dropped = {f"STREAMGAUGE_{name}" for name in _REPLACED} | set(_FOREIGN_SPARK)
+    return {name: value for name, value in base.items() if name not in dropped} | {
+        "PYTHONUNBUFFERED": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "STREAMGAUGE_TOKEN": token,
+        "TMPDIR": str(folder),
+    }
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _run_children(
+    host: str,
+    port: int,
+    speed: float,
+    environment: Mapping[str, str],
+    folder: Path,
+    stopped: threading.Event,
+    say: Callable[[str], None],
+) -> None:
+    say("starting the service...")
+    serve = f"from streamgauge.cli import main; main(['serve', '--host', {host!r}, '--port', '{port}'])"
+    service = Child("service", [sys.executable, "-c", serve], environment, folder, log_output=True)
+    try:
+        url = _await_service(service, stopped)
+        if url is None:
+            return
+        say(f"the service answers at {url}")
+        flights = [sys.executable, "-m", "examples.flights", "--collector", url, "--speed", repr(speed)]
+        job = Child("job", flights, environment, folder, log_output=False)
+        try:
+            _watch(service, job, url, stopped, say)
+        finally:
+            say("ending...")
+            job.end(JOB_END_LIMIT_S)
+    finally:
+        service.end(SERVICE_END_LIMIT_S)
+
+
+def _await_service(service: Child, stopped: threading.Event) -> str | None:
+    deadline = time.monotonic() + SERVICE_START_LIMIT_S
+    while not stopped.wait(POLL_S / 5):
+        if service.exit_code() is not None:
+            raise DemoFailed(service.reason())
+        announced = re.search(r"listens on (\S+)", service.output())
+        if announced and _get(f"{announced.group(1)}/-/ready") is not None:
+            return announced.group(1)
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"the service did not answer within {SERVICE_START_LIMIT_S:.0f} s")
+    return None
+
+
+def _watch(service: Child, job: Child, url: str, stopped: threading.Event, say: Callable[[str], None]) -> None:
+    shown = False
+    while not stopped.wait(POLL_S):
+        for child in (service, job):
+            if child.exit_code() is not None:
+                raise DemoFailed(child.reason())
+        if not shown:
+            requests = example_requests(url, _get)
+            if requests:
+                shown = True
+                say("figures are coming in; ask for them:")
+                for request in requests:
+                    say(f"  {request}")
+                say("Ctrl-C ends the demo")
+
+
+def example_requests(url: str, get: Callable[[str], Any]) -> list[str]:
+    """
+    Return commands that show the running queries' figures; none before all of them would show something.
+
+    Args:
+        url: The service's.
+        get: Returns the JSON at a URL, or None where it cannot be had.
+    """
+    overview = get(f"{url}/jobs/overview")
+    jobs = [job for job in (overview or {}).get("jobs", []) if job["state"] == "RUNNING"]
+    sources = []
+    for job in jobs:
+        detail = get(f"{url}/jobs/{job['jid']}")
+        if not detail or not detail["vertices"]:
+            return []
+        source = detail["vertices"][0]["id"]
+        metrics = f"{url}/jobs/{job['jid']}/vertices/{source}/subtasks/metrics?get={','.join(SHOWN)}"
+        if not get(metrics):
+            return []
+        sources.append(metrics)
+    if not sources:
+        return []
+    return [f"curl '{address}'" for address in (f"{url}/jobs/overview", *sources)]
+
+
+def _get(url: str) -> Any:
+    try:
+        answer = _http.request("GET", url, timeout=REQUEST_LIMIT_S, retries=False)
+        return answer.json() if answer.status == 200 else None
+    except (urllib3.exceptions.HTTPError, ValueError):
+        return None
+
+
+_http = urllib3.PoolManager()
