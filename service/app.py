@@ -22,6 +22,7 @@ from service.doors import Doors, Hosts
 from service.errors import answer, internal, refusal
 from service.flink.rest import FlinkRest
 from service.health import Health
+from service.prometheus.scrape import Scrape
 from service.push import Push
 from service.self_metrics import RequestMetrics, SelfMetrics
 from service.sweeps import Sweep, run_sweeps
@@ -54,6 +55,9 @@ def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
         redirect_slashes=False,
     )
     app.post(PUSH_PATH)(push.__call__)
+    scrape = Scrape(store, clock, figures)
+    app.get("/metrics")(scrape.metrics)
+    app.get("/metrics/flink")(scrape.flink)
     app.get("/-/healthy")(health.healthy)
     app.get("/-/ready")(health.readiness)
     app.mount("", FlinkRest(store, clock))

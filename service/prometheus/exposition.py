@@ -1,0 +1,114 @@
+"""/metrics: the store under idiomatic names, in base units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from collector import columns
+from collector.store import Column, JobState, Snapshot, VertexState
+from service.cluster import cluster_metrics, connected
+from service.config import JOB_STATE_RETENTION_MS
+from service.lifetime import job_metrics
+from service.prometheus.families import FAMILIES, Family
+from service.prometheus.text import Exposition, Value, labels
+from streamgauge import names
+from streamgauge.wire import ENDED_STATES, Scalar
+
+SILENT_STATES = ENDED_STATES | {"SUSPENDED"}
+"""Nothing new is heard of a job in one of these, so its series are taken away."""
+STATES = ("CREATED", "RUNNING", "RESTARTING", "SUSPENDED", "FAILED", "FINISHED", "CANCELED")
+
+Samples = Iterable[tuple[str, Value]]
+
+
+def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
+    """
+    Render a snapshot; any thread.
+
+    Jobs that have ended or whose driver is silent are told by streamgauge_job_state only, and an ended one for
+    JOB_STATE_RETENTION_MS. What is not known is not told, NaN included.
+
+    Args:
+        snapshot: What is exposed.
+        now_ms: Wall time.
+        by_subtask: A series a subtask; else one a vertex or operator: the sum of a counter, the greatest
+            value of a gauge.
+    """
+    exposition = Exposition()
+    jobs = list(snapshot.jobs.values())
+    _states(exposition, jobs, now_ms)
+    for job in jobs:
+        if job.state not in SILENT_STATES:
+            whose = {"job_id": job.job.jid, "job_name": job.job.name}
+            _scalars(exposition, "job", labels(whose), job_metrics(job, now_ms))
+            for vertex in job.vertices.values():
+                _vertex(exposition, vertex, whose, by_subtask)
+    apps = connected(snapshot)
+    _scalars(exposition, "cluster", "", cluster_metrics(apps, (job.state for job in jobs)))
+    for app in apps:
+        whose = {"application_id": app.app.id, "application_name": app.app.name}
+        _scalars(exposition, "driver", labels(whose), app.driver)
+        _scalars(exposition, "hooks", labels(whose), app.hooks)
+        for executor in app.executors.values():
+            _scalars(exposition, "executor", labels({**whose, "executor_id": executor.id}), executor.metrics)
+    return exposition.render()
+
+
+def _states(exposition: Exposition, jobs: Iterable[JobState], now_ms: int) -> None:
+    for job in jobs:
+        if job.state in ENDED_STATES and now_ms - job.modified_ms > JOB_STATE_RETENTION_MS:
+            continue
+        exposition.add(
+            "streamgauge_job_state",
+            "gauge",
+            "1 for the state that the job is in, 0 for the others.",
+            (
+                (labels({"job_id": job.job.jid, "job_name": job.job.name, "state": state}), int(job.state == state))
+                for state in STATES
+            ),
+        )
+
+
+def _scalars(exposition: Exposition, scope: names.Scope, whose: str, metrics: Mapping[str, Scalar]) -> None:
+    for name, value in metrics.items():
+        family = FAMILIES.get((scope, name))
+        if family is not None and not isinstance(value, str) and value == value:
+            _add(exposition, family, [(whose, int(value) if isinstance(value, bool) else value)])
+
+
+def _vertex(exposition: Exposition, vertex: VertexState, job: Mapping[str, str], by_subtask: bool) -> None:
+    whose = {**job, "vertex_id": vertex.vertex.id, "vertex_name": vertex.vertex.name}
+    _columns(exposition, "vertex", labels(whose), vertex.columns, by_subtask)
+    for operator in vertex.vertex.operators:
+        found = vertex.operators.get(operator.id, {})
+        _columns(exposition, "operator", labels({**whose, "operator_name": operator.name}), found, by_subtask)
+
+
+def _columns(
+    exposition: Exposition, scope: names.Scope, whose: str, found: Mapping[str, Column], by_subtask: bool
+) -> None:
+    for name, column in found.items():
+        family = FAMILIES.get((scope, name))
+        if family is not None:
+            samples = _subtasks(column, whose) if by_subtask else _whole(column, whose, family)
+            _add(exposition, family, samples)
+
+
+def _subtasks(column: Column, whose: str) -> Iterator[tuple[str, Value]]:
+    there = columns.subtasks(column)
+    for index, value in zip(there.tolist(), column.values[there].tolist(), strict=True):
+        if value == value:
+            yield f'{whose},subtask="{index}"', value
+
+
+def _whole(column: Column, whose: str, family: Family) -> Iterator[tuple[str, Value]]:
+    known = column.values[columns.subtasks(column)]
+    known = known[~np.isnan(known)]
+    if known.size:
+        yield whose, (known.sum() if family.kind == "counter" else known.max()).item()
+
+
+def _add(exposition: Exposition, family: Family, samples: Samples) -> None:
+    exposition.add(family.name, family.kind, family.help, ((whose, family.scaled(value)) for whose, value in samples))
