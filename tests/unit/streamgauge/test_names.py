@@ -1,0 +1,95 @@
+"""The catalogue's own order: unique, complete, consistent."""
+
+import dataclasses
+from collections import Counter
+from typing import get_args
+
+import pytest
+
+from streamgauge import names
+
+
+def test_a_name_is_there_once_a_scope() -> None:
+    """Two entries for one name would hide each other."""
+    counted = Counter((metric.scope, metric.name) for metric in names.METRICS)
+    assert [key for key, count in counted.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("metric", names.METRICS, ids=lambda metric: f"{metric.scope}-{metric.name}")
+def test_every_entry_is_found_and_says_what_it_is(metric: names.Metric) -> None:
+    """`find` knows each entry at its scope; type and scope are of the declared ones, the help is a sentence."""
+    assert names.find(metric.scope, metric.name) is metric
+    assert metric.type in get_args(names.Type)
+    assert metric.scope in get_args(names.Scope)
+    assert metric.source
+    assert metric.help.endswith(".")
+    assert metric.help.strip() == metric.help
+
+
+def test_a_name_that_is_not_there_is_none() -> None:
+    """`find` looks at the scope too."""
+    assert names.find("vertex", "numberOfUnicorns") is None
+    assert names.find("vertex", names.BUSY_TIME) is not None
+    assert names.find("job", names.BUSY_TIME) is None
+
+
+def test_rates_and_only_rates_are_meters_per_second() -> None:
+    """A meter is a counter's name with `PerSecond`, at the same scope and in its unit a second."""
+    for metric in names.METRICS:
+        if metric.type != "meter":
+            continue
+        assert metric.name.endswith(names.PER_SECOND)
+        counter = names.find(metric.scope, metric.name.removesuffix(names.PER_SECOND))
+        assert counter is not None
+        assert (counter.type, f"{counter.unit}/s") == ("counter", metric.unit)
+    for metric in names.METRICS:
+        if metric.name.endswith(names.PER_SECOND) and metric.type != "meter":
+            assert metric.unit == "ms/s"
+
+
+def test_operators_have_what_vertices_have() -> None:
+    """An operator's figures are a part of its vertex's: the ends of the chain are the vertex's own."""
+    operator = {metric.name: metric for metric in names.METRICS if metric.scope == "operator"}
+    assert operator
+    for name, metric in operator.items():
+        of_vertex = names.find("vertex", name)
+        assert of_vertex is not None
+        assert (of_vertex.type, of_vertex.unit) == (metric.type, metric.unit)
+
+
+def test_what_a_task_reads_is_told_under_both_names() -> None:
+    """Flink tells network input plainly and under `Shuffle.Netty.Input.`; the two agree in type and unit."""
+    prefixed = [metric for metric in names.METRICS if metric.name.startswith(names.SHUFFLE_INPUT)]
+    assert prefixed
+    for metric in prefixed:
+        plain = names.find("vertex", metric.name.removeprefix(names.SHUFFLE_INPUT))
+        assert plain is not None
+        assert (plain.type, plain.unit, plain.help) == (metric.type, metric.unit, metric.help) or metric.type == "meter"
+
+
+def test_transient_gauges_are_the_three_shares_of_time() -> None:
+    """They go when a job ends; together they make 1000 ms a second."""
+    assert sorted(names.TRANSIENT) == ["backPressuredTimeMsPerSecond", "busyTimeMsPerSecond", "idleTimeMsPerSecond"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Source: datagen", "Source__datagen"),
+        ("Count Map", "Count_Map"),
+        ("a.b,c", "a_b_c"),
+        ("Source: src[1]", "Source__src[1]"),
+        ("Sort -> Sink", "Sort_->_Sink"),
+        ("größe", "größe"),
+        ("", ""),
+    ],
+)
+def test_only_four_characters_are_filtered(name: str, shown: str) -> None:
+    """' ', '.', ':' and ',' become '_'; everything else stays."""
+    assert names.filtered(name) == shown
+
+
+def test_an_entry_cannot_be_changed() -> None:
+    """The catalogue is shared by everything in the process."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        names.METRICS[0].name = "other"  # type: ignore[misc]
