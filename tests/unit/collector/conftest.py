@@ -30,7 +30,7 @@ class Frames:
         given = {
             "id": vertex_id,
             "name": "Scan -> Filter",
-            "operators": tuple(wire.Operator(one, f"Operator {one[:4]}", "Filter", "") for one in operators),
+            "operators": tuple(wire.Operator(one, f"Operator {one[-4:]}", "Filter", "") for one in operators),
             "inputs": (),
         }
         return wire.Vertex(**(given | changes))
