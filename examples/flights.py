@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -178,7 +179,7 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
         FlightsMissing: the data are not installed.
         StreamgaugeError: the hooks cannot be attached.
         PySparkException: Spark does not start, or a query failed.
-        OSError: the replay cannot be written.
+        OSError: the replay cannot be written; ConnectionError or Py4JNetworkError: the JVM has died.
     """
     flights = read_flights()
     with contextlib.ExitStack() as stack:
@@ -186,10 +187,14 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
         folder = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-flights-", ignore_cleanup_errors=True))
         )
+        if stopped.is_set():
+            return
         print("starting Spark...", flush=True)
         spark = start_spark(folder)
         stack.callback(spark.stop)
         end_on_signals(stopped)  # again: Spark has put a handler of its own in place of ours
+        if stopped.is_set():
+            return
         if collector is not None:
             streamgauge.attach(spark, url=collector)
             stack.callback(streamgauge.detach)
@@ -221,9 +226,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end_on_signals(stopped)
     try:
         run(options.collector, options.speed, stopped)
+    except (ConnectionError, Py4JNetworkError) as error:
+        print(f"error: Spark's JVM has gone ({error})", file=sys.stderr)
+        return 1
     except (StreamgaugeError, PySparkException, OSError) as error:
         print(f"error: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        # Spark's own handler was in place for a moment.
+        return 0
     return 0
 
 
