@@ -1,0 +1,183 @@
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.names import NUM_RECORDS_OUT
+
+ROOT = Path(__file__).parents[2]
+STARTS_WITHIN_S = 150.0
+ENDS_WITHIN_S = 90.0
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(420)]
+
+
+class Demo:
+    """`streamgauge demo` in a process group of its own, its lines, and everything that it leaves behind."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        code = "from streamgauge.cli import main; main()"
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, "demo", *options],
+            env=os.environ | {"TMPDIR": str(folder), "PYTHONPATH": path},
+            cwd=folder.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    def await_line(self, pattern: str) -> re.Match[str]:
+        """Wait for a line; fails with all of the output when the demo ends or is too slow."""
+
+        def found() -> re.Match[str] | None:
+            assert self.process.poll() is None, self.lines
+            return next((match for line in list(self.lines) if (match := re.search(pattern, line))), None)
+
+        return eventually(found, STARTS_WITHIN_S, lambda: f"{pattern!r} is not among {self.lines}")
+
+    def end(self, number: int) -> int:
+        """Send a signal as a terminal would, to the group, and return the exit code."""
+        os.killpg(self.process.pid, number)
+        code = self.process.wait(ENDS_WITHIN_S)
+        self._reader.join(10)
+        return code
+
+    def remains(self) -> list[str]:
+        """What is in its temporary folder, and command lines of what works there."""
+        found = [str(path) for path in self.folder.rglob("*")]
+        return found + [command for _, command in self.processes()]
+
+    def kill(self) -> None:
+        """Clear away what a failed test has left."""
+        self.process.kill()
+        self.process.wait()
+        for pid, _ in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        self._reader.join(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def processes(self) -> Iterator[tuple[int, str]]:
+        """Number and command line of everything that works in its temporary folder."""
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    works_in = str((entry / "cwd").readlink())
+                    command = (entry / "cmdline").read_text().replace("\0", " ")
+                except OSError:
+                    continue
+                if works_in.startswith(str(self.folder)):
+                    yield int(entry.name), command
+
+
+def eventually(condition: Callable[[], Any], within_s: float, told: Callable[[], str]) -> Any:
+    deadline = time.monotonic() + within_s
+    while not (value := condition()):
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.2)
+    return value
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return json.load(answer)
+
+
+def await_growth(url: str) -> None:
+    first = get(url)[0]["sum"]
+    eventually(lambda: get(url)[0]["sum"] > first, 60, lambda: f"{url} stands still at {first}")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Demo]]:
+    demos: list[Demo] = []
+
+    def start_demo(*options: str) -> Demo:
+        folder = tmp_path / f"tmp-{len(demos)}"
+        folder.mkdir()
+        demos.append(Demo(folder, *options))
+        return demos[-1]
+
+    yield start_demo
+    for demo in demos:
+        demo.kill()
+
+
+def test_demo_shows_growing_counts_and_ends_without_a_trace(start: Callable[..., Demo]) -> None:
+    """Both queries' figures grow in the REST, the printed requests work, and Ctrl-C leaves nothing."""
+    demo = start("--port", "0", "--speed", "28800")
+    url = demo.await_line(r"the service answers at (\S+)").group(1)
+    demo.await_line("Ctrl-C ends the demo")
+    requests = [shlex.split(line)[1] for line in list(demo.lines) if line.strip().startswith("curl ")]
+    assert len(requests) == 3
+    for request in requests:
+        assert get(request)
+
+    jobs = get(f"{url}/jobs/overview")["jobs"]
+    assert sorted(job["name"] for job in jobs) == ["departures", "late-aircraft"]
+    assert {job["state"] for job in jobs} == {"RUNNING"}
+    for source in requests[1:]:
+        await_growth(f"{source.partition('?')[0]}?get={NUM_RECORDS_OUT}&agg=sum")
+
+    assert demo.end(signal.SIGINT) == 0
+    assert "Traceback" not in "\n".join(demo.lines)
+    assert demo.remains() == []
+    with pytest.raises(urllib.error.URLError):
+        get(f"{url}/jobs/overview")
+
+
+def test_demo_that_is_told_to_end_while_spark_starts_ends(start: Callable[..., Demo]) -> None:
+    """SIGTERM at the worst moment, a JVM half up: exit code 0 and nothing left."""
+    demo = start("--port", "0")
+    demo.await_line("starting Spark")
+    assert demo.end(signal.SIGTERM) == 0
+    assert "Traceback" not in "\n".join(demo.lines)
+    assert demo.remains() == []
+
+
+def test_taken_port_is_told_in_one_line_that_names_the_option(start: Callable[..., Demo]) -> None:
+    """No Spark is started for it, and what listens there is left alone."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        demo = start("--port", str(taken.getsockname()[1]))
+        assert demo.process.wait(60) == 1
+        eventually(lambda: any("Error: " in line for line in demo.lines), 10, lambda: str(demo.lines))
+    assert [line for line in demo.lines if "--port" in line and "is taken" in line]
+    assert not any("Traceback" in line or "Spark" in line for line in demo.lines)
+    assert demo.remains() == []
+
+
+def test_demo_says_that_the_service_has_died(start: Callable[..., Demo]) -> None:
+    """The job is not left running into the void: one line, exit code 1, nothing left."""
+    demo = start("--port", "0")
+    demo.await_line("starting Spark")
+    service = next(pid for pid, command in demo.processes() if "'serve'" in command)
+    os.kill(service, signal.SIGKILL)
+    assert demo.process.wait(ENDS_WITHIN_S) == 1
+    eventually(lambda: any("the service ended" in line for line in demo.lines), 10, lambda: str(demo.lines))
+    assert demo.remains() == []
