@@ -358,13 +358,19 @@ def decode(body: bytes) -> list[Frame]:
         return _checked(_frames.decode(body))
     except msgspec.ValidationError as error:
         _check_versions(body)
-        raise MalformedFrame(f"the frame does not fit the wire format: {error}") from error
+        raise MalformedFrame(f"the frame does not fit the wire format: {_told(error)}") from error
     except msgspec.DecodeError as error:
-        raise MalformedFrame(f"the body is no whole MessagePack array of frames: {error}") from error
+        raise MalformedFrame(f"the body is no whole MessagePack array of frames: {_told(error)}") from error
     except UnicodeDecodeError as error:
         raise MalformedFrame(f"the body holds a string that is no UTF-8: {error}") from error
     except RecursionError as error:
         raise MalformedFrame("the body is nested too deeply") from error
+
+
+def _told(error: Exception) -> str:
+    # msgspec repeats a wrong value in full, however long; the place stands at the end.
+    text = str(error)
+    return text if len(text) <= 400 else f"{text[:200]}…{text[-199:]}"
 
 
 def _checked(frames: list[Frame]) -> list[Frame]:

@@ -148,6 +148,14 @@ def test_string_that_is_no_utf8_is_malformed(collector, frames):
         collector.ingest.push(body)
 
 
+def test_long_wrong_value_is_cut_in_the_message(collector, frames):
+    """A refusal names the place and never repeats a whole value, however long it is."""
+    body = wire.encode([frames.frame(job=frames.job(state="x" * 5_000))])
+    with pytest.raises(MalformedFrame, match=r"Invalid enum value 'xxx.*….*\$\[0\]\.job\.state") as caught:
+        collector.ingest.push(body)
+    assert len(str(caught.value)) < 500
+
+
 def test_body_past_its_limit_is_too_large(new_collector, frames):
     """The limit is inclusive and checked before decoding."""
     body = wire.encode([frames.frame()])

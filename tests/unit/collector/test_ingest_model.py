@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from collector.store import Snapshot
 from streamgauge import names, wire
 from streamgauge.errors import NeedsFullFrame
 
@@ -31,6 +32,14 @@ class Vertex:
     # (operator or '', metric) -> (values, present, changed)
     columns: dict[tuple[str, str], tuple[list[int], list[bool], int]] = field(default_factory=dict)
     starts: tuple[list[int], int] | None = None
+
+    def grow(self, more: int, seq: int) -> None:
+        self.size += more
+        self.resized = seq
+        for key, (values, present, changed) in self.columns.items():
+            self.columns[key] = ([*values, *[0] * more], [*present, *[False] * more], changed)
+        if self.starts is not None:
+            self.starts = ([*self.starts[0], *[-1] * more], self.starts[1])
 
 
 class Sender:
@@ -151,144 +160,115 @@ def _held(job) -> dict:
     }
 
 
-senders = st.integers(0, 1)
-seeds = st.integers(0, 2**20)
-
-
-class Network(RuleBasedStateMachine):
+class Network:
     """
     Two queries, a network that loses, repeats, reorders and bundles, and the model: of each job the whole
     state at the newest frame that could be applied, and how often its attempt rose.
     """
 
-    frames = None
-    collector_of = None
-    check_snapshot = None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.collector = type(self).collector_of()
+    def __init__(self, frames, collector) -> None:
+        self.frames = frames
+        self.collector = collector
         self.senders = [Sender(f"{number:032x}") for number in (1, 2)]
         self.in_flight: list[tuple[Sender, wire.Frame, dict]] = []
         self.model: dict[str, dict] = {}
 
-    @rule(sender=senders, vertex=st.integers(0, 2))
-    def plan(self, sender, vertex):
+    def plan(self, random: Random, one: Sender) -> Vertex:
         """A vertex appears in the plan, or gains an operator."""
-        one = self.senders[sender]
-        held = one.vertices.setdefault(VERTICES[vertex], Vertex(operators=0, changed=one.seq + 1))
-        held.operators = min(held.operators + 1, len(OPERATORS))
+        vertex = one.vertices.setdefault(random.choice(VERTICES), Vertex(operators=0, changed=one.seq + 1))
+        vertex.operators = min(vertex.operators + 1, len(OPERATORS))
         one.plan_changed = one.seq + 1
+        return vertex
 
-    @precondition(lambda self: any(sender.vertices for sender in self.senders))
-    @rule(data=st.data(), grow=st.integers(0, 3))
-    def measure(self, data, grow):
+    def measure(self, random: Random, one: Sender) -> None:
         """Some columns are written, perhaps after more subtasks appeared; values repeat often."""
-        one = data.draw(st.sampled_from([sender for sender in self.senders if sender.vertices]))
-        vertex = one.vertices[data.draw(st.sampled_from(list(one.vertices)))]
+        vertex = random.choice(list(one.vertices.values())) if one.vertices else self.plan(random, one)
         now = one.seq + 1
-        if grow or not vertex.size:
-            vertex.size += max(grow, 1)
-            vertex.resized = now
-            for key, (values, present, changed) in vertex.columns.items():
-                more = vertex.size - len(values)
-                vertex.columns[key] = ([*values, *[0] * more], [*present, *[False] * more], changed)
-            if vertex.starts is not None:
-                starts = vertex.starts[0]
-                vertex.starts = ([*starts, *[-1] * (vertex.size - len(starts))], vertex.starts[1])
+        if not vertex.size or random.random() < 0.2:
+            vertex.grow(random.randint(1, 9), now)
         vertex.changed = now
-        vertex.parallelism = data.draw(st.integers(0, vertex.size))
-        keys = [(operator, metric) for operator in ("", *OPERATORS[: vertex.operators]) for metric in METRICS]
-        for key in data.draw(st.lists(st.sampled_from(keys), max_size=4)):
-            values = data.draw(st.lists(st.integers(0, 2), min_size=vertex.size, max_size=vertex.size))
-            present = data.draw(st.lists(st.booleans(), min_size=vertex.size, max_size=vertex.size))
-            vertex.columns[key] = (values, present, now)
-        if data.draw(st.booleans()):
-            starts = data.draw(st.lists(st.integers(-1, 2), min_size=vertex.size, max_size=vertex.size))
-            vertex.starts = (starts, now)
+        vertex.parallelism = random.randint(0, vertex.size)
+        for operator in ("", *OPERATORS[: vertex.operators]):
+            for metric in METRICS:
+                if random.random() < 0.3:
+                    values = random.choices(range(3), k=vertex.size)
+                    present = random.choices([True, False], weights=[3, 1], k=vertex.size)
+                    vertex.columns[operator, metric] = (values, present, now)
+        if random.random() < 0.3:
+            vertex.starts = (random.choices(range(-1, 3), k=vertex.size), now)
 
-    @rule(sender=senders)
-    def read_rows(self, sender):
-        """A figure of the job itself, which every frame tells."""
-        self.senders[sender].rows += 1
+    def read_rows(self, random: Random, one: Sender) -> None:
+        """A figure of the job itself moves, which every frame tells."""
+        one.rows += 1
 
-    @rule(sender=senders)
-    def end(self, sender):
+    def end(self, random: Random, one: Sender) -> None:
         """The query fails."""
-        self.senders[sender].state = "FAILED"
+        one.state = "FAILED"
 
-    @rule(sender=senders)
-    def restart(self, sender):
+    def restart(self, random: Random, one: Sender) -> None:
         """A new run of the same query."""
-        self.senders[sender].restart()
+        one.restart()
 
-    @rule(sender=senders)
-    def send(self, sender):
+    def send(self, random: Random, one: Sender) -> None:
         """A frame goes out."""
-        one = self.senders[sender]
-        frame = one.frame(type(self).frames)
-        self.in_flight.append((one, frame, one.truth()))
+        self.in_flight.append((one, one.frame(self.frames), one.truth()))
 
-    @precondition(lambda self: self.in_flight)
-    @rule(seed=seeds)
-    def lose(self, seed):
+    def lose(self, random: Random, one: Sender) -> None:
         """A frame never arrives."""
-        self.in_flight.pop(seed % len(self.in_flight))
+        if self.in_flight:
+            self.in_flight.pop(random.randrange(len(self.in_flight)))
 
-    @precondition(lambda self: self.in_flight)
-    @rule(picks=st.lists(seeds, min_size=1, max_size=3), again=st.booleans(), answered=st.booleans())
-    def deliver(self, picks, again, answered):
+    def deliver(self, random: Random, one: Sender) -> None:
         """Some frames arrive in one body, in any order; they may arrive again, and the answer may be lost."""
-        arriving = [self.in_flight[pick % len(self.in_flight)] for pick in picks]
-        if not again:
-            self.in_flight = [sent for sent in self.in_flight if all(sent is not one for one in arriving)]
+        if self.in_flight:
+            arriving = random.choices(self.in_flight, k=random.randint(1, 3))
+            if random.random() < 0.6:
+                self.in_flight = [sent for sent in self.in_flight if all(sent is not gone for gone in arriving)]
+            self.arrive(arriving, answered=random.random() < 0.7)
+
+    def forget(self, random: Random, one: Sender) -> None:
+        """The collector loses a job, by eviction or because it started anew; the sender does not know."""
+        store = self.collector.store
+        with store.lock:
+            held = store.snapshot()
+            store.swap(Snapshot({jid: job for jid, job in held.jobs.items() if jid != one.jid}, held.apps))
+        self.model.pop(one.jid, None)
+
+    def converse(self, random: Random, one: Sender) -> None:
+        """A frame goes out, arrives and is answered, again in full if need be: how it is on most days."""
+        for _ in range(2):
+            self.send(random, one)
+            if self.arrive([self.in_flight.pop()], answered=True):
+                return
+        raise AssertionError("a full frame was refused")
+
+    def arrive(self, arriving: list[tuple[Sender, wire.Frame, dict]], answered: bool) -> bool:
+        """Push one body and compare its outcomes with the model's; return whether it was taken."""
         model, expected = copy.deepcopy(self.model), [0, 0, 0]
-        refused = None
+        before = self.collector.store.snapshot()
+        pushed = [frame for _, frame, _ in arriving]
         for index, (sender, frame, truth) in enumerate(arriving):
             outcome = _model_apply(model, sender.jid, frame, truth)
             if outcome is None:
-                refused = index
-                break
+                with pytest.raises(NeedsFullFrame, match=f"^frame {index} "):
+                    self.collector.push(*pushed)
+                assert self.collector.store.snapshot() is before
+                if answered:
+                    for refused, _, _ in arriving:
+                        refused.acknowledged = 0
+                return False
             expected[outcome] += 1
-        before = self.collector.store.snapshot()
-        if refused is not None:
-            with pytest.raises(NeedsFullFrame, match=f"^frame {refused} "):
-                self.collector.push(*(frame for _, frame, _ in arriving))
-            if answered:
-                for sender, _, _ in arriving:
-                    sender.acknowledged = 0
-        else:
-            self.model = model
-            assert self.collector.push(*(frame for _, frame, _ in arriving)) == tuple(expected)
-            if answered:
-                for sender, frame, _ in arriving:
-                    sender.acknowledge(frame)
-        if refused is not None or not expected[0]:
-            assert self.collector.store.snapshot() is before
+        self.model = model
+        assert self.collector.push(*pushed) == tuple(expected)
+        assert expected[0] or self.collector.store.snapshot() is before
+        if answered:
+            for sender, frame, _ in arriving:
+                sender.acknowledge(frame)
+        return True
 
-    @rule(sender=senders)
-    def converse(self, sender):
-        """A frame goes out, arrives and is answered, again in full if need be: how it is on most days."""
-        for _ in range(2):
-            self.send(sender)
-            one, frame, truth = self.in_flight.pop()
-            if _model_apply(self.model, one.jid, frame, truth) is None:
-                with pytest.raises(NeedsFullFrame):
-                    self.collector.push(frame)
-                one.acknowledged = 0
-                continue
-            assert self.collector.push(frame) == (1, 0, 0)
-            one.acknowledge(frame)
-            return
-        raise AssertionError("a full frame was refused")
-
-    @invariant()
-    def the_store_is_the_model(self):
-        snapshot = self.collector.store.snapshot()
-        assert {jid: (_held(job), job.restarts, job.seq) for jid, job in snapshot.jobs.items()} == {
-            jid: (one["truth"], one["restarts"], one["seq"]) for jid, one in self.model.items()
-        }
-        type(self).check_snapshot(snapshot)
+    def check(self) -> None:
+        held = {jid: (_held(job), job.restarts, job.seq) for jid, job in self.collector.store.snapshot().jobs.items()}
+        assert held == {jid: (one["truth"], one["restarts"], one["seq"]) for jid, one in self.model.items()}
 
 
 def _model_apply(model: dict[str, dict], jid: str, frame: wire.Frame, truth: dict) -> int | None:
@@ -309,15 +289,34 @@ def _model_apply(model: dict[str, dict], jid: str, frame: wire.Frame, truth: dic
     return 0
 
 
-def test_any_course_of_frames_gives_the_models_state(frames, new_collector, check_snapshot):
-    """Delta against the last acknowledged frame, full after NeedsFullFrame: the collector always converges."""
-    machine = type(
-        "BoundNetwork",
-        (Network,),
-        {
-            "frames": frames,
-            "collector_of": staticmethod(new_collector),
-            "check_snapshot": staticmethod(check_snapshot),
-        },
-    )
-    run_state_machine_as_test(machine, settings=settings(max_examples=150, stateful_step_count=40, deadline=None))
+WEIGHTS = {
+    "plan": 1,
+    "measure": 6,
+    "read_rows": 1,
+    "end": 1,
+    "restart": 1,
+    "forget": 1,
+    "send": 6,
+    "lose": 1,
+    "deliver": 5,
+    "converse": 4,
+}
+steps = st.tuples(
+    st.sampled_from([name for name, weight in WEIGHTS.items() for _ in range(weight)]),
+    st.integers(0, 1),
+    st.integers(0, 2**32).map(Random),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(steps, min_size=20, max_size=80))
+def test_any_course_of_frames_gives_the_models_state(frames, new_collector, check_snapshot, steps):
+    """Delta against the last acknowledged frame, full after NeedsFullFrame: the store is the model at every step."""
+    network = Network(frames, new_collector())
+    for name, sender, random in steps:
+        held = network.collector.store.snapshot()
+        plain = {jid: _held(job) for jid, job in held.jobs.items()}
+        getattr(network, name)(random, network.senders[sender])
+        network.check()
+        check_snapshot(network.collector.store.snapshot())
+        assert {jid: _held(job) for jid, job in held.jobs.items()} == plain
