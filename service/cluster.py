@@ -20,8 +20,11 @@ def connected(snapshot: Snapshot) -> list[AppState]:
 
 
 def executors(apps: Iterable[AppState]) -> list[wire.Executor]:
-    """Return the executors of `apps`, by id in order; an id is listed once."""
-    found = {executor.id: executor for app in apps for executor in app.executors.values()}
+    """Return the executors of `apps`, by id in order; of an id that two name, the first one's."""
+    found: dict[str, wire.Executor] = {}
+    for app in apps:
+        for executor in app.executors.values():
+            found.setdefault(executor.id, executor)
     return [found[executor_id] for executor_id in sorted(found)]
 
 

@@ -1,0 +1,216 @@
+"""A store with the jobs that the recorded Flink ran, as Spark would tell of them, and a client of the service on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI
+
+from collector.ingest import Ingest
+from collector.limits import Limits
+from collector.store import MetricStore
+from service.app import create_app
+from service.config import Config
+from streamgauge import names, wire
+from streamgauge.clock import ManualClock
+
+RECORDINGS = Path(__file__).parent / "contract" / "flink"
+NOW_MS = 1_795_248_821_802
+"""When the recordings were made."""
+APP = wire.App("spark-1", "anchor", 1_795_248_560_000, "driver.test", "4.3.0", "0.1.0")
+OLDER_APP = wire.App("spark-0", "older", 1_795_248_550_000, "other.test", "4.3.0", "0.1.0")
+EXECUTORS = ("127.0.0.1:33081-ee3b94", "127.0.0.1:33695-4aa8b7")
+
+
+class Client:
+    """
+    Sends requests to an application without a socket; its lifespan is not run, and what uvicorn adds or refuses
+    is missing (tests/unit/service/test_server.py has the real one).
+    """
+
+    URL = "http://127.0.0.1:8081"
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    def request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        async def send() -> httpx.Response:
+            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport) as client:
+                return await client.request(method, self.URL + path, **arguments)
+
+        return asyncio.run(send())
+
+    def get(self, path: str, **arguments: Any) -> httpx.Response:
+        return self.request("GET", path, **arguments)
+
+    def push(self, body: bytes, **headers: str) -> httpx.Response:
+        given = {
+            "Content-Type": wire.CONTENT_TYPE,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        return self.request("POST", wire.PUSH_PATH, content=body, headers=given)
+
+
+def recording(name: str) -> Any:
+    return json.loads((RECORDINGS / name).read_text())
+
+
+def longs(*values: int) -> bytes:
+    return np.array(values, dtype="<i8").tobytes()
+
+
+def vertex_columns(body: dict[str, Any]) -> wire.VertexColumns:
+    """One vertex of a recorded job; the last of two subtasks does not tell its busy time."""
+    size = body["parallelism"]
+    metrics = body["metrics"]
+    whole = {
+        names.NUM_BYTES_IN: metrics["read-bytes"],
+        names.NUM_BYTES_OUT: metrics["write-bytes"],
+        names.NUM_RECORDS_IN: metrics["read-records"],
+        names.NUM_RECORDS_OUT: metrics["write-records"],
+    }
+    columns = [wire.column(name, np.full(size, value // size)) for name, value in whole.items()]
+    rate = np.full(size, 1000.4666666666667)
+    columns.append(wire.column(names.NUM_RECORDS_IN + names.PER_SECOND, rate))
+    columns.append(wire.column(names.NUM_RECORDS_OUT + names.PER_SECOND, rate))
+    columns.append(wire.column(names.BUSY_TIME, np.array([2.0, np.nan][:size]), np.array([True, False][:size])))
+    operator = wire.OperatorColumns(
+        body["id"],
+        (
+            wire.column(names.NUM_RECORDS_OUT, np.full(size, metrics["write-records"] // size)),
+            wire.column("myNaNGauge", np.full(size, np.nan)),
+        ),
+    )
+    return wire.VertexColumns(
+        body["id"],
+        size,
+        size,
+        body["start-time"],
+        tuple(columns),
+        (operator,),
+        wire.Subtasks(
+            longs(*[0] * size),
+            longs(*range(size)),
+            longs(*[body["start-time"]] * size),
+            longs(*[-1] * size),
+            EXECUTORS[:size],
+        ),
+    )
+
+
+def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.Frame:
+    """A recorded /jobs/:jobid as a full frame."""
+    nodes = {node["id"]: node for node in body["plan"]["nodes"]}
+    plan = wire.Plan(
+        tuple(
+            wire.Vertex(
+                vertex["id"],
+                vertex["name"],
+                (wire.Operator(vertex["id"], vertex["name"], "Node", f"{vertex['name']} <described>"),),
+                tuple(
+                    wire.Edge(edge["id"], edge["ship_strategy"], "hashpartitioning")
+                    for edge in nodes[vertex["id"]].get("inputs", ())
+                ),
+            )
+            for vertex in body["vertices"]
+        )
+    )
+    since = {state: when for state, when in body["timestamps"].items() if when and state in wire.JobState.__args__}
+    job = wire.Job(
+        body["jid"],
+        body["name"],
+        "STREAMING",
+        body["state"],
+        since,
+        body["end-time"],
+        "every 10 s",
+        "task",
+        {
+            names.NUM_COMPLETED_CHECKPOINTS: 47,
+            names.TOTAL_CHECKPOINTS: 48,
+            names.LAST_CHECKPOINT_DURATION: 18,
+            names.LAST_CHECKPOINT_SIZE: 8280,
+        },
+        failure="it broke" if body["state"] == "FAILED" else "",
+    )
+    return wire.Frame(
+        wire.WIRE_VERSION,
+        app,
+        wire.Attempt(body["start-time"], f"run-{body['jid'][:4]}"),
+        seq,
+        0,
+        NOW_MS,
+        1000,
+        job,
+        plan,
+        tuple(vertex_columns(vertex) for vertex in body["vertices"]),
+        incomplete=wire.Incomplete(live_updates=3),
+    )
+
+
+def app_frame(app: wire.App = APP, seq: int = 1) -> wire.Frame:
+    """An application with the recorded TaskManagers' executors; OLDER_APP has none."""
+    main = recording("main__job.json")["jid"]
+    executors = tuple(
+        wire.Executor(
+            id=executor_id,
+            endpoint=f"127.0.0.1:{41717 + number}",
+            cores=2,
+            slots=2,
+            running={main: 1, "": number},
+            memory_bytes=67_108_864,
+            added_ms=NOW_MS - 60_000,
+            heartbeat_ms=NOW_MS - 500,
+            metrics={names.HEAP_USED: 252_214_272 + number, names.GC_COUNT_ALL: 8, names.CPU_LOAD: 0.04137235116044399},
+        )
+        for number, executor_id in enumerate(EXECUTORS if app is APP else ())
+    )
+    return wire.Frame(
+        wire.WIRE_VERSION,
+        app,
+        wire.Attempt(app.start_ms, app.id),
+        seq,
+        0,
+        NOW_MS,
+        1000,
+        executors=executors,
+        driver={names.HEAP_USED: app.start_ms % 1000 + 71_618_048, names.CPU_LOAD: 0.024082513792276328},
+        hooks={names.HOOKS_EVENTS: 12},
+    )
+
+
+def recorded_frames() -> list[wire.Frame]:
+    """Every job of the recordings; two of them were recorded in the overview only, and have no vertices here."""
+    details = {body["jid"]: body for body in map(recording, ("main__job.json", "slow__job.json"))}
+    details |= {body["jid"]: body for body in map(recording, ("finite__job.json", "fail__job.json"))}
+    frames = [app_frame(), app_frame(OLDER_APP)]
+    for row in recording("jobs_overview.json")["jobs"]:
+        bare = {**row, "vertices": [], "plan": {"nodes": []}, "timestamps": {row["state"]: row["last-modification"]}}
+        frames.append(job_frame(details.get(row["jid"], bare)))
+    return frames
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+def store(clock: ManualClock) -> MetricStore:
+    """The recorded jobs, taken in as pushes are."""
+    store = MetricStore()
+    Ingest(store, clock, Limits()).push(wire.encode(recorded_frames()))
+    return store
+
+
+@pytest.fixture
+def client(store: MetricStore, clock: ManualClock) -> Client:
+    """A client on this machine of a service with default settings."""
+    return Client(create_app(Config(), store, clock))
