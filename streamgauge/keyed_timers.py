@@ -33,8 +33,8 @@ def stable_hash(key: Hashable) -> int:
     Return a hash of a key that is the same in every process, machine and run: CRC-32 of its MessagePack form.
 
     Python's own hash of a string is salted per process, so that two executors, or one after a restart, would
-    put a key into different groups. CRC-32 takes a tenth of a cryptographic hash's time and spreads keys that
-    differ by little, as ids do, evenly over groups.
+    put a key into different groups. Nobody gains by choosing keys that collide, so a checksum will do: CRC-32
+    spreads keys that differ by little, as ids do, evenly over groups.
 
     Args:
         key: Whatever msgspec encodes: None, numbers, text, bytes, dates, and tuples and structs of these.
