@@ -107,6 +107,11 @@ HOOKS_EVENTS = "events"
 HOOKS_DRAIN_TIME = "drainTimeNs"
 HOOKS_RECORD_TIME = "recordTimeNs"
 HOOKS_BYTES = "drainedBytes"
+HOOKS_DROPPED_RECORDS = "droppedRecords"
+HOOKS_DROPPED_LIVE = "droppedLiveUpdates"
+HOOKS_FAULTS = "faults"
+HOOKS_SENT_BYTES = "sentBytes"
+HOOKS_PUSHES = "pushes"
 
 _SQL = "SQL metrics of the tasks' accumulator updates"
 _EXCHANGE = "SQL metrics of the exchange node"
@@ -263,6 +268,25 @@ METRICS: tuple[Metric, ...] = (
     Metric(HOOKS_RECORD_TIME, "counter", "ns", "hooks", "Recorder.java", "Time that the recorder spent in them."),
     Metric(HOOKS_DRAIN_TIME, "gauge", "ns", "hooks", "agent", "Time of the last drain."),
     Metric(HOOKS_BYTES, "counter", "bytes", "hooks", "agent", "Bytes drained from the recorder."),
+    Metric(
+        HOOKS_DROPPED_RECORDS,
+        "counter",
+        "",
+        "hooks",
+        "Recorder.java",
+        "Records given up for want of room: counts are too small.",
+    ),
+    Metric(
+        HOOKS_DROPPED_LIVE,
+        "counter",
+        "",
+        "hooks",
+        "Recorder.java",
+        "Live updates given up; the task's end tells the same.",
+    ),
+    Metric(HOOKS_FAULTS, "counter", "", "hooks", "agent", "Events that the hooks could not take in."),
+    Metric(HOOKS_SENT_BYTES, "counter", "bytes", "hooks", "pusher", "Bytes of all pushes."),
+    Metric(HOOKS_PUSHES, "counter", "", "hooks", "pusher", "Pushes that the collector took."),
 )
 
 _INDEX: dict[tuple[Scope, str], Metric] = {(metric.scope, metric.name): metric for metric in METRICS}

@@ -1,0 +1,697 @@
+import java.lang.management.BufferPoolMXBean;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryPoolMXBean;
+import java.lang.management.MemoryUsage;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.spark.SparkContext;
+import org.apache.spark.executor.ExecutorMetrics;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.scheduler.*;
+import org.apache.spark.scheduler.cluster.ExecutorInfo;
+import org.apache.spark.sql.execution.SparkPlanInfo;
+import org.apache.spark.sql.execution.metric.SQLMetricInfo;
+import org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
+import org.apache.spark.sql.streaming.StreamingQueryListener;
+import org.apache.spark.storage.RDDInfo;
+
+/**
+ * Turns Spark's listener events into MessagePack records and keeps them until they are drained.
+ *
+ * Compiled in the driver by Janino, which knows no lambdas and no generics: raw collections, casts, and
+ * Scala's collections walked by iterator(). A record is an array whose first element is its kind; the
+ * kinds and their fields stand in records.py, and the two files change together.
+ *
+ * Runs on a listener queue of its own. Never blocks: when `capacity` bytes are held it gives up the
+ * oldest live updates first, then the new record, and counts both.
+ */
+public class Recorder extends SparkListener {
+    private static final int APPLICATION_END = 0;
+    private static final int EXECUTION_START = 1;
+    private static final int PLAN_UPDATE = 2;
+    private static final int EXECUTION_END = 3;
+    private static final int DRIVER_UPDATES = 4;
+    private static final int JOB_START = 5;
+    private static final int JOB_END = 6;
+    private static final int STAGE_SUBMITTED = 7;
+    private static final int STAGE_COMPLETED = 8;
+    private static final int TASK_START = 9;
+    private static final int TASK_END = 10;
+    private static final int LIVE_UPDATE = 11;
+    private static final int EXECUTOR_MEMORY = 12;
+    private static final int EXECUTOR_ADDED = 13;
+    private static final int EXECUTOR_REMOVED = 14;
+    private static final int BLOCK_MANAGER_ADDED = 15;
+    private static final int QUERY_STARTED = 16;
+    private static final int QUERY_PROGRESS = 17;
+    private static final int QUERY_TERMINATED = 18;
+    private static final int FAULT = 19;
+
+    private static final String[] MEMORY = {
+        "JVMHeapMemory", "JVMOffHeapMemory", "DirectPoolMemory", "MappedPoolMemory",
+        "MinorGCCount", "MinorGCTime", "MajorGCCount", "MajorGCTime"
+    };
+
+    /** What one live update or record costs beside its bytes. */
+    private static final int OVERHEAD = 64;
+
+    private final long capacity;
+    private final Object session;
+    private final ArrayDeque records = new ArrayDeque();
+    private final LinkedHashMap live = new LinkedHashMap();
+    private final LinkedHashMap memory = new LinkedHashMap();
+    private long held = 0;
+    private long events = 0;
+    private long recordNs = 0;
+    private long droppedRecords = 0;
+    private long droppedLive = 0;
+
+    /**
+     * @param capacity bytes that may be held between two drains
+     * @param session  the attached SparkSession, asked for the trigger of a query that starts
+     */
+    public Recorder(long capacity, Object session) {
+        this.capacity = capacity;
+        this.session = session;
+    }
+
+    /**
+     * Hands over all that is held, in the order it came, live updates last.
+     *
+     * @return a MessagePack array: [events, recordNs, droppedRecords, droppedLive, record ...]; the
+     *         first four count since the start
+     */
+    public byte[] drain() {
+        ArrayDeque taken;
+        ArrayList updates;
+        long[] totals;
+        synchronized (this) {
+            taken = new ArrayDeque(records);
+            updates = new ArrayList(live.values());
+            updates.addAll(memory.values());
+            records.clear();
+            live.clear();
+            memory.clear();
+            held = 0;
+            totals = new long[] {events, recordNs, droppedRecords, droppedLive};
+        }
+        Packer out = new Packer();
+        out.array(totals.length + taken.size() + updates.size());
+        for (int i = 0; i < totals.length; i++) {
+            out.integer(totals[i]);
+        }
+        for (Iterator it = taken.iterator(); it.hasNext();) {
+            out.raw((byte[]) it.next());
+        }
+        for (Iterator it = updates.iterator(); it.hasNext();) {
+            out.raw((byte[]) it.next());
+        }
+        return out.bytes();
+    }
+
+    // ---- Spark's events
+
+    public void onJobStart(SparkListenerJobStart event) {
+        long began = System.nanoTime();
+        try {
+            Packer out = new Packer();
+            Properties properties = event.properties() == null ? new Properties() : event.properties();
+            List stages = list(event.stageInfos().iterator());
+            out.array(8).integer(JOB_START).integer(event.jobId()).integer(event.time());
+            out.integer(number(properties.getProperty("spark.sql.execution.id")));
+            out.text(properties.getProperty("sql.streaming.queryId"));
+            out.text(properties.getProperty("spark.jobGroup.id"));
+            out.integer(number(properties.getProperty("streaming.sql.batchId")));
+            out.array(stages.size());
+            for (int i = 0; i < stages.size(); i++) {
+                stage(out, (StageInfo) stages.get(i));
+            }
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onJobEnd(SparkListenerJobEnd event) {
+        long began = System.nanoTime();
+        try {
+            Packer out = new Packer();
+            out.array(4).integer(JOB_END).integer(event.jobId()).integer(event.time());
+            out.bool(event.jobResult() instanceof JobSucceeded$);
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onStageSubmitted(SparkListenerStageSubmitted event) {
+        long began = System.nanoTime();
+        try {
+            Packer out = new Packer();
+            out.array(3).integer(STAGE_SUBMITTED);
+            out.integer(time(event.stageInfo().submissionTime()));
+            stage(out, event.stageInfo());
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onStageCompleted(SparkListenerStageCompleted event) {
+        long began = System.nanoTime();
+        try {
+            StageInfo info = event.stageInfo();
+            Packer out = new Packer();
+            out.array(5).integer(STAGE_COMPLETED).integer(info.stageId()).integer(info.attemptNumber());
+            out.integer(time(info.completionTime()));
+            out.text(info.failureReason().isDefined() ? (String) info.failureReason().get() : null);
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onTaskStart(SparkListenerTaskStart event) {
+        long began = System.nanoTime();
+        try {
+            Packer out = new Packer();
+            out.array(8).integer(TASK_START).integer(event.stageId()).integer(event.stageAttemptId());
+            task(out, event.taskInfo());
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onTaskEnd(SparkListenerTaskEnd event) {
+        long began = System.nanoTime();
+        try {
+            TaskInfo info = event.taskInfo();
+            TaskMetrics metrics = event.taskMetrics();
+            Packer out = new Packer();
+            out.array(12).integer(TASK_END).integer(event.stageId()).integer(event.stageAttemptId());
+            task(out, info);
+            out.integer(info.finishTime());
+            out.bool(event.reason() instanceof org.apache.spark.Success$);
+            out.integer(metrics == null ? 0 : metrics.outputMetrics().bytesWritten());
+            updates(out, info.accumulables().iterator());
+            synchronized (this) {
+                byte[] update = (byte[]) live.remove(Long.valueOf(info.taskId()));
+                if (update != null) {
+                    held -= update.length + OVERHEAD;
+                }
+                keep(out, began);
+            }
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onExecutorMetricsUpdate(SparkListenerExecutorMetricsUpdate event) {
+        long began = System.nanoTime();
+        try {
+            for (scala.collection.Iterator it = event.accumUpdates().iterator(); it.hasNext();) {
+                scala.Tuple4 update = (scala.Tuple4) it.next();
+                Packer out = new Packer();
+                out.array(5).integer(LIVE_UPDATE);
+                out.integer(((Number) update._2()).longValue()).integer(((Number) update._3()).longValue());
+                out.integer(((Number) update._1()).longValue());
+                if (updates(out, ((scala.collection.Iterable) update._4()).iterator()) > 0) {
+                    replace(live, Long.valueOf(((Number) update._1()).longValue()), out);
+                }
+            }
+            for (scala.collection.Iterator it = event.executorUpdates().valuesIterator(); it.hasNext();) {
+                ExecutorMetrics metrics = (ExecutorMetrics) it.next();
+                Packer out = new Packer();
+                out.array(4).integer(EXECUTOR_MEMORY).text(event.execId()).integer(System.currentTimeMillis());
+                out.array(MEMORY.length);
+                for (int i = 0; i < MEMORY.length; i++) {
+                    out.integer(metrics.getMetricValue(MEMORY[i]));
+                }
+                replace(memory, event.execId(), out);
+            }
+            synchronized (this) {
+                events++;
+                recordNs += System.nanoTime() - began;
+            }
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onExecutorAdded(SparkListenerExecutorAdded event) {
+        long began = System.nanoTime();
+        try {
+            ExecutorInfo info = event.executorInfo();
+            keep(executor(event.executorId(), info.executorHost(), info.totalCores(), event.time()), began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
+        long began = System.nanoTime();
+        try {
+            Packer out = new Packer();
+            out.array(3).integer(EXECUTOR_REMOVED).text(event.executorId()).integer(event.time());
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onBlockManagerAdded(SparkListenerBlockManagerAdded event) {
+        long began = System.nanoTime();
+        try {
+            keep(blockManager(event.blockManagerId().executorId(), event.blockManagerId().hostPort(),
+                event.maxMem()), began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onApplicationEnd(SparkListenerApplicationEnd event) {
+        long began = System.nanoTime();
+        try {
+            Packer out = new Packer();
+            out.array(2).integer(APPLICATION_END).integer(event.time());
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    public void onOtherEvent(SparkListenerEvent event) {
+        long began = System.nanoTime();
+        try {
+            Packer out = new Packer();
+            if (event instanceof SparkListenerSQLExecutionStart) {
+                SparkListenerSQLExecutionStart start = (SparkListenerSQLExecutionStart) event;
+                out.array(6).integer(EXECUTION_START).integer(start.executionId());
+                out.integer(start.rootExecutionId().isDefined()
+                    ? ((Number) start.rootExecutionId().get()).longValue() : start.executionId());
+                out.integer(start.time()).text(start.description());
+                plan(out, start.sparkPlanInfo());
+            } else if (event instanceof SparkListenerSQLAdaptiveExecutionUpdate) {
+                SparkListenerSQLAdaptiveExecutionUpdate update = (SparkListenerSQLAdaptiveExecutionUpdate) event;
+                out.array(3).integer(PLAN_UPDATE).integer(update.executionId());
+                plan(out, update.sparkPlanInfo());
+            } else if (event instanceof SparkListenerSQLExecutionEnd) {
+                SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
+                out.array(4).integer(EXECUTION_END).integer(end.executionId()).integer(end.time());
+                out.text(end.errorMessage().isDefined() ? (String) end.errorMessage().get() : null);
+            } else if (event instanceof SparkListenerDriverAccumUpdates) {
+                SparkListenerDriverAccumUpdates update = (SparkListenerDriverAccumUpdates) event;
+                List pairs = list(update.accumUpdates().iterator());
+                out.array(3).integer(DRIVER_UPDATES).integer(update.executionId()).array(2 * pairs.size());
+                for (int i = 0; i < pairs.size(); i++) {
+                    scala.Tuple2 pair = (scala.Tuple2) pairs.get(i);
+                    out.integer(((Number) pair._1()).longValue()).integer(((Number) pair._2()).longValue());
+                }
+            } else if (event instanceof StreamingQueryListener.QueryStartedEvent) {
+                StreamingQueryListener.QueryStartedEvent start = (StreamingQueryListener.QueryStartedEvent) event;
+                out = started(start.id(), start.runId(), start.name(), start.timestamp());
+            } else if (event instanceof StreamingQueryListener.QueryProgressEvent) {
+                out.array(2).integer(QUERY_PROGRESS);
+                out.text(((StreamingQueryListener.QueryProgressEvent) event).progress().json());
+            } else if (event instanceof StreamingQueryListener.QueryTerminatedEvent) {
+                StreamingQueryListener.QueryTerminatedEvent end = (StreamingQueryListener.QueryTerminatedEvent) event;
+                out.array(5).integer(QUERY_TERMINATED).text(end.id().toString()).text(end.runId().toString());
+                out.integer(System.currentTimeMillis());
+                out.text(end.exception().isDefined() ? (String) end.exception().get() : null);
+            } else {
+                return;
+            }
+            keep(out, began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    // ---- What was there before the recorder was attached
+
+    /** Records every executor and active query that there is, as if it had just come. */
+    public void recordPresent(SparkContext context) {
+        long began = System.nanoTime();
+        try {
+            scala.collection.Iterator executors = context.statusStore().executorList(true).iterator();
+            while (executors.hasNext()) {
+                org.apache.spark.status.api.v1.ExecutorSummary summary =
+                    (org.apache.spark.status.api.v1.ExecutorSummary) executors.next();
+                String host = summary.hostPort();
+                int colon = host.lastIndexOf(':');
+                keep(executor(summary.id(), colon < 0 ? host : host.substring(0, colon), summary.totalCores(),
+                    summary.addTime().getTime()), began);
+                keep(blockManager(summary.id(), host, summary.maxMemory()), began);
+            }
+            Object[] active = (Object[]) call(call(session, "streams"), "active");
+            for (int i = 0; i < active.length; i++) {
+                Object progress = call(active[i], "lastProgress");
+                keep(started((java.util.UUID) call(active[i], "id"), (java.util.UUID) call(active[i], "runId"),
+                    (String) call(active[i], "name"),
+                    progress == null ? null : (String) call(progress, "timestamp")), began);
+            }
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
+    }
+
+    /**
+     * Reads the driver's own figures.
+     *
+     * @return a MessagePack map of Flink's names; what this JVM does not tell is absent
+     */
+    public static byte[] driverMetrics() {
+        LinkedHashMap found = new LinkedHashMap();
+        usage(found, "Heap", ManagementFactory.getMemoryMXBean().getHeapMemoryUsage());
+        usage(found, "NonHeap", ManagementFactory.getMemoryMXBean().getNonHeapMemoryUsage());
+        for (Iterator it = ManagementFactory.getMemoryPoolMXBeans().iterator(); it.hasNext();) {
+            MemoryPoolMXBean pool = (MemoryPoolMXBean) it.next();
+            if (pool.getName().equals("Metaspace")) {
+                usage(found, "Metaspace", pool.getUsage());
+            }
+        }
+        for (Iterator it = ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class).iterator(); it.hasNext();) {
+            BufferPoolMXBean pool = (BufferPoolMXBean) it.next();
+            String name = pool.getName().equals("direct") ? "Direct" : pool.getName().equals("mapped") ? "Mapped" : null;
+            if (name != null) {
+                found.put("Status.JVM.Memory." + name + ".Count", Long.valueOf(pool.getCount()));
+                found.put("Status.JVM.Memory." + name + ".MemoryUsed", Long.valueOf(pool.getMemoryUsed()));
+                found.put("Status.JVM.Memory." + name + ".TotalCapacity", Long.valueOf(pool.getTotalCapacity()));
+            }
+        }
+        long collections = 0;
+        long collecting = 0;
+        for (Iterator it = ManagementFactory.getGarbageCollectorMXBeans().iterator(); it.hasNext();) {
+            GarbageCollectorMXBean collector = (GarbageCollectorMXBean) it.next();
+            String prefix = "Status.JVM.GarbageCollector." + collector.getName().replace(' ', '_') + ".";
+            found.put(prefix + "Count", Long.valueOf(collector.getCollectionCount()));
+            found.put(prefix + "Time", Long.valueOf(collector.getCollectionTime()));
+            collections += collector.getCollectionCount();
+            collecting += collector.getCollectionTime();
+        }
+        found.put("Status.JVM.GarbageCollector.All.Count", Long.valueOf(collections));
+        found.put("Status.JVM.GarbageCollector.All.Time", Long.valueOf(collecting));
+        found.put("Status.JVM.Threads.Count", Long.valueOf(ManagementFactory.getThreadMXBean().getThreadCount()));
+        found.put("Status.JVM.ClassLoader.ClassesLoaded",
+            Long.valueOf(ManagementFactory.getClassLoadingMXBean().getTotalLoadedClassCount()));
+        found.put("Status.JVM.ClassLoader.ClassesUnloaded",
+            Long.valueOf(ManagementFactory.getClassLoadingMXBean().getUnloadedClassCount()));
+        Object system = ManagementFactory.getOperatingSystemMXBean();
+        if (system instanceof com.sun.management.OperatingSystemMXBean) {
+            com.sun.management.OperatingSystemMXBean sun = (com.sun.management.OperatingSystemMXBean) system;
+            found.put("Status.JVM.CPU.Time", Long.valueOf(sun.getProcessCpuTime()));
+            if (sun.getProcessCpuLoad() >= 0) {
+                found.put("Status.JVM.CPU.Load", Double.valueOf(sun.getProcessCpuLoad()));
+            }
+        }
+        if (system instanceof com.sun.management.UnixOperatingSystemMXBean) {
+            com.sun.management.UnixOperatingSystemMXBean unix = (com.sun.management.UnixOperatingSystemMXBean) system;
+            found.put("Status.JVM.FileDescriptor.Open", Long.valueOf(unix.getOpenFileDescriptorCount()));
+            found.put("Status.JVM.FileDescriptor.Max", Long.valueOf(unix.getMaxFileDescriptorCount()));
+        }
+        Packer out = new Packer();
+        out.map(found.size());
+        for (Iterator it = found.entrySet().iterator(); it.hasNext();) {
+            Map.Entry entry = (Map.Entry) it.next();
+            out.text((String) entry.getKey());
+            if (entry.getValue() instanceof Double) {
+                out.real(((Double) entry.getValue()).doubleValue());
+            } else {
+                out.integer(((Long) entry.getValue()).longValue());
+            }
+        }
+        return out.bytes();
+    }
+
+    // ---- Parts of records
+
+    private static void stage(Packer out, StageInfo info) {
+        out.array(6).integer(info.stageId()).integer(info.attemptNumber()).integer(info.numTasks());
+        out.bool(info.shuffleDepId().isDefined());
+        List parents = list(info.parentIds().iterator());
+        out.array(parents.size());
+        for (int i = 0; i < parents.size(); i++) {
+            out.integer(((Number) parents.get(i)).longValue());
+        }
+        List scopes = new ArrayList();
+        for (scala.collection.Iterator it = info.rddInfos().iterator(); it.hasNext();) {
+            RDDInfo rdd = (RDDInfo) it.next();
+            if (rdd.scope().isDefined()) {
+                String name = ((org.apache.spark.rdd.RDDOperationScope) rdd.scope().get()).name();
+                if (!scopes.contains(name)) {
+                    scopes.add(name);
+                }
+            }
+        }
+        out.array(scopes.size());
+        for (int i = 0; i < scopes.size(); i++) {
+            out.text((String) scopes.get(i));
+        }
+    }
+
+    private static void task(Packer out, TaskInfo info) {
+        out.integer(info.taskId()).integer(info.partitionId()).integer(info.attemptNumber());
+        out.integer(info.launchTime()).text(info.executorId());
+    }
+
+    /** Writes [accumulator id, value, ...] of the SQL metrics; zero is never sent. */
+    private static int updates(Packer out, scala.collection.Iterator accumulables) {
+        long[] pairs = new long[32];
+        int size = 0;
+        while (accumulables.hasNext()) {
+            AccumulableInfo info = (AccumulableInfo) accumulables.next();
+            if (info.metadata().isDefined() && "sql".equals(info.metadata().get()) && info.update().isDefined()
+                    && info.update().get() instanceof Number) {
+                if (size + 2 > pairs.length) {
+                    pairs = java.util.Arrays.copyOf(pairs, 2 * pairs.length);
+                }
+                pairs[size++] = info.id();
+                pairs[size++] = ((Number) info.update().get()).longValue();
+            }
+        }
+        out.array(size);
+        for (int i = 0; i < size; i++) {
+            out.integer(pairs[i]);
+        }
+        return size;
+    }
+
+    private static void plan(Packer out, SparkPlanInfo node) {
+        List metrics = list(node.metrics().iterator());
+        List children = list(node.children().iterator());
+        out.array(4).text(node.nodeName()).text(node.simpleString()).array(2 * metrics.size());
+        for (int i = 0; i < metrics.size(); i++) {
+            SQLMetricInfo metric = (SQLMetricInfo) metrics.get(i);
+            out.text(metric.name()).integer(metric.accumulatorId());
+        }
+        out.array(children.size());
+        for (int i = 0; i < children.size(); i++) {
+            plan(out, (SparkPlanInfo) children.get(i));
+        }
+    }
+
+    private static Packer executor(String id, String host, int cores, long time) {
+        return new Packer().array(5).integer(EXECUTOR_ADDED).text(id).text(host).integer(cores).integer(time);
+    }
+
+    private static Packer blockManager(String executor, String endpoint, long memory) {
+        return new Packer().array(4).integer(BLOCK_MANAGER_ADDED).text(executor).text(endpoint).integer(memory);
+    }
+
+    private Packer started(java.util.UUID id, java.util.UUID run, String name, String timestamp) {
+        Packer out = new Packer();
+        out.array(7).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
+        Object query = query(id);
+        return out.text(word(query, "trigger")).text(word(query, "sink"));
+    }
+
+    /** The query's StreamExecution, or null: it may belong to another session, or be gone. */
+    private Object query(java.util.UUID id) {
+        try {
+            Object streams = call(session, "streams");
+            Object query = streams.getClass().getMethod("get", new Class[] {java.util.UUID.class})
+                .invoke(streams, new Object[] {id});
+            return query == null ? null : call(query, "streamingQuery");
+        } catch (Throwable unknown) {
+            return null;
+        }
+    }
+
+    /** What the query says of its trigger or sink, in Spark's words, or null. */
+    private static String word(Object query, String method) {
+        try {
+            return query == null ? null : String.valueOf(call(query, method));
+        } catch (Throwable unknown) {
+            return null;
+        }
+    }
+
+    // Classes that moved between Spark's versions are called by name.
+    private static Object call(Object target, String method) throws Exception {
+        return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
+    }
+
+    private static void usage(Map found, String area, MemoryUsage usage) {
+        found.put("Status.JVM.Memory." + area + ".Used", Long.valueOf(usage.getUsed()));
+        found.put("Status.JVM.Memory." + area + ".Committed", Long.valueOf(usage.getCommitted()));
+        found.put("Status.JVM.Memory." + area + ".Max", Long.valueOf(usage.getMax()));
+    }
+
+    private static long time(scala.Option option) {
+        return option.isDefined() ? ((Number) option.get()).longValue() : -1;
+    }
+
+    private static long number(String text) {
+        return text == null ? -1 : Long.parseLong(text);
+    }
+
+    private static List list(scala.collection.Iterator iterator) {
+        List found = new ArrayList();
+        while (iterator.hasNext()) {
+            found.add(iterator.next());
+        }
+        return found;
+    }
+
+    // ---- The buffer
+
+    private synchronized void keep(Packer out, long began) {
+        byte[] record = out.bytes();
+        events++;
+        Iterator oldest = live.values().iterator();
+        while (held + record.length + OVERHEAD > capacity && oldest.hasNext()) {
+            held -= ((byte[]) oldest.next()).length + OVERHEAD;
+            oldest.remove();
+            droppedLive++;
+        }
+        if (held + record.length + OVERHEAD > capacity) {
+            droppedRecords++;
+        } else {
+            records.add(record);
+            held += record.length + OVERHEAD;
+        }
+        recordNs += System.nanoTime() - began;
+    }
+
+    private synchronized void replace(Map updates, Object key, Packer out) {
+        byte[] update = out.bytes();
+        byte[] old = (byte[]) updates.remove(key);
+        if (old != null) {
+            held -= old.length + OVERHEAD;
+        }
+        if (held + update.length + OVERHEAD > capacity) {
+            droppedLive++;
+            return;
+        }
+        updates.put(key, update);
+        held += update.length + OVERHEAD;
+    }
+
+    /** A fault of ours is a record like any other, so that it is seen; it never reaches Spark. */
+    private void fault(Throwable fault, long began) {
+        Packer out = new Packer();
+        out.array(2).integer(FAULT).text(String.valueOf(fault));
+        keep(out, began);
+    }
+
+    /** Writes MessagePack. Source: the MessagePack specification. */
+    static final class Packer {
+        private byte[] buffer = new byte[256];
+        private int size = 0;
+
+        byte[] bytes() {
+            return java.util.Arrays.copyOf(buffer, size);
+        }
+
+        Packer array(int length) {
+            if (length < 16) {
+                put(0x90 | length);
+            } else {
+                put(0xdd);
+                big(length, 4);
+            }
+            return this;
+        }
+
+        Packer map(int length) {
+            put(0xdf);
+            big(length, 4);
+            return this;
+        }
+
+        Packer integer(long value) {
+            if (value >= 0 && value < 128) {
+                put((int) value);
+            } else if (value >= Integer.MIN_VALUE && value <= Integer.MAX_VALUE) {
+                put(0xd2);
+                big(value, 4);
+            } else {
+                put(0xd3);
+                big(value, 8);
+            }
+            return this;
+        }
+
+        Packer real(double value) {
+            put(0xcb);
+            big(Double.doubleToLongBits(value), 8);
+            return this;
+        }
+
+        Packer bool(boolean value) {
+            put(value ? 0xc3 : 0xc2);
+            return this;
+        }
+
+        Packer text(String value) {
+            if (value == null) {
+                put(0xc0);
+                return this;
+            }
+            byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+            if (bytes.length < 32) {
+                put(0xa0 | bytes.length);
+            } else {
+                put(0xdb);
+                big(bytes.length, 4);
+            }
+            return raw(bytes);
+        }
+
+        Packer raw(byte[] bytes) {
+            room(bytes.length);
+            System.arraycopy(bytes, 0, buffer, size, bytes.length);
+            size += bytes.length;
+            return this;
+        }
+
+        private void put(int value) {
+            room(1);
+            buffer[size++] = (byte) value;
+        }
+
+        private void big(long value, int width) {
+            room(width);
+            for (int shift = 8 * (width - 1); shift >= 0; shift -= 8) {
+                buffer[size++] = (byte) (value >>> shift);
+            }
+        }
+
+        private void room(int more) {
+            if (size + more > buffer.length) {
+                buffer = java.util.Arrays.copyOf(buffer, Math.max(2 * buffer.length, size + more));
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+"""The hooks of one application, wired together: recorder → model → frames → collector."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Any
+
+import msgspec
+
+from spark_hooks import records
+from spark_hooks.execution import Model
+from spark_hooks.executors import Executors
+from spark_hooks.frames import Frames
+from spark_hooks.jvm import Recorder
+from spark_hooks.metrics import UPDATE_INTERVAL_S
+from spark_hooks.pusher import HttpTransport, Outcome, Pusher, Transport
+from spark_hooks.redaction import Redaction
+from spark_hooks.settings import Settings
+from streamgauge import names, wire
+from streamgauge.clock import Clock, SystemClock
+from streamgauge.errors import HookError
+from streamgauge.timers import ProcessingTimeService
+from streamgauge.version import __version__
+
+GOODBYE_S = 2.0
+"""How long detaching, or the end of the driver, waits for the last push."""
+
+log = logging.getLogger("streamgauge")
+
+_figures = msgspec.msgpack.Decoder(dict[str, int | float])
+
+
+class Agent:
+    """
+    Records and pushes, from `start` to `stop`.
+
+    One thread drains and ticks, another one pushes; the model is theirs under one lock. `stop` may be
+    called from any thread, and again.
+    """
+
+    def __init__(self, spark: Any, settings: Settings, transport: Transport | None = None) -> None:
+        """
+        Put the recorder on the bus.
+
+        Raises:
+            HookError: this session cannot be listened to.
+        """
+        self.context_id = _context_id(spark)
+        self.settings = settings
+        clock: Clock = SystemClock()
+        app = _app(spark)
+        self._lock = threading.Lock()
+        self._executors = Executors(app.id, int(spark.conf.get("spark.task.cpus", "1")), clock)
+        self._model = Model(app, self._executors)
+        self._frames = Frames(app, settings.interval_ms, clock, _redaction(spark))
+        self._driver: dict[str, wire.Scalar] = {}
+        self._hooks: dict[str, wire.Scalar] = {}
+        self._drained_bytes = 0
+        self._failures = 0
+        self._stopped = False
+        self._recorder = Recorder(spark)
+        self._timers = ProcessingTimeService(clock, self._report)
+        self._pusher = Pusher(
+            self._build,
+            self._settle,
+            transport or HttpTransport(settings.url, settings.token),
+            settings.interval_ms / 1000,
+            settings.url,
+        )
+
+    def start(self) -> None:
+        """Begin to drain, tick and push."""
+        self._timers.schedule_with_fixed_delay(self._drain, 0, self.settings.interval_ms)
+        self._timers.schedule_with_fixed_delay(self._tick, UPDATE_INTERVAL_S * 1000, UPDATE_INTERVAL_S * 1000)
+        self._timers.start()
+        self._pusher.start()
+
+    def stop(self) -> None:
+        """Tell the collector the last, take the recorder off the bus, end the threads; waits GOODBYE_S at most."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+        self._timers.shutdown(GOODBYE_S)
+        self._pusher.stop(GOODBYE_S)
+        last = threading.Thread(target=self._goodbye, name="streamgauge-goodbye", daemon=True)
+        last.start()
+        last.join(GOODBYE_S)
+
+    def _goodbye(self) -> None:
+        try:
+            self._drain(0)
+            self._recorder.remove()
+        except Exception as error:  # noqa: BLE001  the JVM may be gone before us
+            self._report(error)
+        self._pusher.push()
+        self._pusher.close()
+
+    def _drain(self, _: int) -> None:
+        began = time.perf_counter_ns()
+        drained = self._recorder.drain()
+        drain_ns = time.perf_counter_ns() - began
+        told = records.decode(drained)
+        with self._lock:
+            self._model.apply(told.records)
+            self._drained_bytes += len(drained)
+            for fault in self._model.faults:
+                self._report(HookError(fault))
+            self._model.faults.clear()
+            self._hooks = {
+                names.HOOKS_EVENTS: told.events,
+                names.HOOKS_RECORD_TIME: told.record_ns,
+                names.HOOKS_DRAIN_TIME: drain_ns,
+                names.HOOKS_BYTES: self._drained_bytes,
+                names.HOOKS_DROPPED_RECORDS: told.dropped_records,
+                names.HOOKS_DROPPED_LIVE: told.dropped_live,
+                names.HOOKS_FAULTS: self._failures,
+                names.HOOKS_SENT_BYTES: self._pusher.sent_bytes,
+                names.HOOKS_PUSHES: self._pusher.outcomes["accepted"],
+            }
+
+    def _tick(self, _: int) -> None:
+        driver = dict(_figures.decode(self._recorder.driver_metrics()))
+        with self._lock:
+            self._driver = {**driver}
+            self._model.tick()
+
+    def _build(self) -> list[wire.Frame]:
+        with self._lock:
+            return self._frames.build(self._model, self._executors, self._driver, self._hooks)
+
+    def _settle(self, frames: list[wire.Frame], outcome: Outcome) -> None:
+        with self._lock:
+            if outcome == "accepted":
+                self._frames.acknowledge(frames, self._model, self._executors)
+            elif outcome == "resend":
+                self._frames.start_over()
+
+    def _report(self, error: Exception) -> None:
+        """Count a failure of ours and tell the first one; the rest would only repeat it."""
+        self._failures += 1
+        if self._failures == 1 and not self._stopped:
+            log.warning("streamgauge missed an event, figures may be incomplete: %s", error)
+
+
+def _app(spark: Any) -> wire.App:
+    context = spark.sparkContext
+    return wire.App(
+        id=context.applicationId,
+        name=context.appName,
+        start_ms=int(context.startTime),
+        host=spark.conf.get("spark.driver.host", ""),
+        spark_version=spark.version,
+        hooks_version=__version__,
+    )
+
+
+def _context_id(spark: Any) -> str:
+    return str(spark.sparkContext.applicationId)
+
+
+def _redaction(spark: Any) -> Redaction:
+    return Redaction(
+        spark.conf.get("spark.redaction.regex", None), spark.conf.get("spark.sql.redaction.string.regex", None)
+    )
+
+
+_attached: Agent | None = None
+_attaching = threading.Lock()
+
+
+def attach(spark: Any, **arguments: object) -> bool:
+    """
+    Attach to the driver of `spark`; see `streamgauge.attach`.
+
+    Raises:
+        SettingError: a setting cannot be used.
+    """
+    global _attached
+    with _attaching:
+        try:
+            conf = dict(spark.sparkContext.getConf().getAll())
+        except Exception as error:  # noqa: BLE001  whatever this session is, the job must run on
+            log.warning("streamgauge is not attached: %s has no SparkContext (%s)", type(spark).__name__, error)
+            return False
+        settings = Settings.read(arguments, conf, os.environ)
+        if _attached is not None:
+            if _attached.context_id == _context_id(spark) and _attached.settings == settings:
+                return True
+            _attached.stop()
+            _attached = None
+        try:
+            agent = Agent(spark, settings)
+        except HookError as error:
+            log.warning("streamgauge is not attached, the job runs on without it: %s", error)
+            return False
+        agent.start()
+        _attached = agent
+        return True
+
+
+def detach() -> None:
+    """Detach; see `streamgauge.detach`."""
+    global _attached
+    with _attaching:
+        if _attached is not None:
+            _attached.stop()
+            _attached = None

@@ -1,0 +1,513 @@
+"""
+Spark's events → jobs, vertices, subtasks, attempts: the one model of what runs in this application.
+
+Exactly once: the first success of a (stage, partition) counts; a success of a higher stage attempt
+replaces it; everything else is ignored, also after the stage, the job or the execution has ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import singledispatchmethod
+
+from spark_hooks import plan, records
+from spark_hooks.executors import Executors
+from spark_hooks.job import Bound, Job
+from streamgauge import wire
+
+# A speculative loser was seen to end 3 s after its job; 256 ended executions are kept for such.
+ENDED_EXECUTIONS = 256
+ENDED_JOBS = 100
+
+_STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:\d+|init)")
+
+
+@dataclass(slots=True, eq=False)
+class _Won:
+    """The success of a partition that counts."""
+
+    stage_attempt: int
+    subtask: int
+    updates: dict[int, int]
+    bytes_written: int
+    added: list[tuple[Bound, list[int]]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Stage:
+    """
+    One stage, over its attempts.
+
+    Args:
+        bound: The vertices it executes, with the plan they stand in: its own execution's, and with
+            foreachBatch the query's too. One of each, however often adaptive execution plans anew.
+        won: Partition → the success that counts.
+        running: Task id → partition.
+    """
+
+    id: int
+    execution: _Execution
+    tasks: int
+    shuffles: bool
+    scopes: frozenset[str]
+    bound: dict[_Execution, tuple[plan.Graph, Bound]] = field(default_factory=dict)
+    won: dict[int, _Won] = field(default_factory=dict)
+    running: dict[int, int] = field(default_factory=dict)
+
+    def vertices(self) -> Iterator[Bound]:
+        return (bound for _, bound in self.bound.values())
+
+
+@dataclass(slots=True, eq=False)
+class _Execution:
+    """
+    One SQL execution.
+
+    Args:
+        root: The outermost one; itself where there is none above it.
+        job: None until a batch execution runs its first Spark job.
+        own: Its plan is the streaming query's own.
+        adaptive: Its plan is still being changed; only what runs is shown.
+        replaced: What adaptive execution has planned before `graph`.
+        driver: SQL metrics that the driver set.
+    """
+
+    id: int
+    root: _Execution | None
+    description: str
+    time_ms: int
+    job: Job | None
+    own: bool
+    graph: plan.Graph
+    adaptive: bool
+    replaced: list[plan.Graph] = field(default_factory=list)
+    stages: list[_Stage] = field(default_factory=list)
+    inner: list[_Execution] = field(default_factory=list)
+    driver: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def outermost(self) -> _Execution:
+        return self.root or self
+
+
+class Model:
+    """
+    Applies events in the order Spark told them. Not thread safe.
+
+    Args:
+        app: This application.
+        executors: Told of executors and tasks.
+    """
+
+    def __init__(self, app: wire.App, executors: Executors) -> None:
+        self.jobs: OrderedDict[str, Job] = OrderedDict()
+        self.unknown_updates = 0
+        self.faults: list[str] = []
+        self._app = app
+        self._executors = executors
+        self._runs: dict[str, Job] = {}
+        self._executions: dict[int, _Execution] = {}
+        self._ended: OrderedDict[int, _Execution] = OrderedDict()
+        self._stages: dict[int, _Stage] = {}
+        self._owners: dict[int, plan.Graph] = {}
+        self._graphs: dict[plan.Graph, _Execution] = {}
+
+    def apply(self, events: Iterable[records.Record]) -> None:
+        """Apply events; one that cannot be applied is noted in `faults`, and the rest goes on."""
+        for event in events:
+            self._apply(event)
+
+    def tick(self) -> None:
+        """Update the rates of all jobs, once every 5 s."""
+        for job in self.jobs.values():
+            if job.state not in wire.ENDED_STATES:
+                job.tick()
+
+    def forget(self, jid: str, attempt: wire.Attempt) -> None:
+        """Drop an ended job; its last state has been told."""
+        job = self.jobs.get(jid)
+        if job is not None and job.attempt == attempt and job.state in wire.ENDED_STATES:
+            del self.jobs[jid]
+            self._runs.pop(attempt.run_id, None)
+
+    @singledispatchmethod
+    def _apply(self, event: records.Record) -> None:
+        self._executors.apply(event)
+
+    @_apply.register
+    def _(self, event: records.Fault) -> None:
+        self.faults.append(event.text)
+
+    # ---- Queries
+
+    @_apply.register
+    def _(self, event: records.QueryStarted) -> None:
+        if event.run in self._runs:
+            return
+        jid = event.id.replace("-", "")
+        self._runs[event.run] = self._add(
+            Job(
+                jid,
+                "STREAMING",
+                event.name,
+                self._app.name,
+                wire.Attempt(_milliseconds(event.timestamp), event.run),
+                state="RESTARTING" if jid in self.jobs else "RUNNING",
+                trigger=event.trigger,
+                sink=event.sink or "unknown",
+            )
+        )
+
+    @_apply.register
+    def _(self, event: records.QueryProgress) -> None:
+        told = records.progress(event)
+        job = self._runs.get(told.run_id)
+        if job is not None:
+            job.progress(told, _milliseconds(told.timestamp) + told.duration_ms.get("triggerExecution", 0))
+
+    @_apply.register
+    def _(self, event: records.QueryTerminated) -> None:
+        job = self._runs.get(event.run)
+        if job is not None:
+            job.end(event.time_ms, event.exception)
+
+    @_apply.register
+    def _(self, event: records.ApplicationEnd) -> None:
+        for job in self.jobs.values():
+            job.end(event.time_ms, None)
+
+    # ---- Executions and their plans
+
+    @_apply.register
+    def _(self, event: records.ExecutionStart) -> None:
+        root = None if event.root == event.execution else self._executions.get(event.root)
+        job = root.job if root is not None else self._run_of(event.description)
+        same = root is not None and root.graph.accumulators == plan.accumulators(event.plan)
+        own = job is not None and job.kind == "STREAMING" and (root is None or (same and root.own))
+        execution = _Execution(
+            id=event.execution,
+            root=root,
+            description=event.description or "",
+            time_ms=event.time_ms,
+            job=job,
+            own=own,
+            # A V2 sink posts the same plan twice, with the same accumulators.
+            graph=root.graph if root is not None and same else self._analyse(event.plan, job, own),
+            adaptive=_adaptive(event.plan),
+        )
+        self._executions[execution.id] = execution
+        self._own(execution)
+        if root is not None:
+            root.inner.append(execution)
+        elif job is not None:
+            job.begin_batch(event.time_ms)
+        if not execution.adaptive and (root is None or same):
+            self._show(execution)
+
+    @_apply.register
+    def _(self, event: records.PlanUpdate) -> None:
+        execution = self._executions.get(event.execution)
+        if execution is None:
+            return
+        execution.replaced.append(execution.graph)
+        execution.graph = self._analyse(event.plan, execution.job, execution.own)
+        execution.adaptive = _adaptive(event.plan)
+        if execution.own and execution.root is not None:
+            execution.root.graph = execution.graph
+        self._own(execution)
+        for stage in execution.stages:
+            self._resolve(stage)
+        if not execution.adaptive:
+            self._show(execution)
+
+    @_apply.register
+    def _(self, event: records.DriverUpdates) -> None:
+        execution = self._executions.get(event.execution)
+        if execution is not None:
+            execution.driver.update(_pairs(event.updates))
+
+    @_apply.register
+    def _(self, event: records.ExecutionEnd) -> None:
+        execution = self._executions.get(event.execution)
+        if execution is None or execution.id in self._ended:
+            return
+        if execution.job is not None:
+            self._count_driver(execution)
+            if execution.stages:
+                self._show(execution)
+            self.unknown_updates += sum(
+                bool(won.updates) for stage in execution.stages if not stage.bound for won in stage.won.values()
+            )
+            if execution.root is None and execution.job.kind == "BATCH":
+                execution.job.end(event.time_ms, event.error or None)
+        self._ended[execution.id] = execution
+        while len(self._ended) > ENDED_EXECUTIONS:
+            self._evict(self._ended.popitem(last=False)[1])
+
+    def _run_of(self, description: str | None) -> Job | None:
+        found = _STREAM.search(description or "")
+        return self._runs.get(found.group(1)) if found else None
+
+    def _analyse(self, root: records.PlanNode, job: Job | None, own: bool) -> plan.Graph:
+        return plan.analyse(root, job.sink if own and job is not None else None)
+
+    def _own(self, execution: _Execution) -> None:
+        self._graphs[execution.graph] = execution
+        for accumulator in execution.graph.accumulators:
+            self._owners[accumulator] = execution.graph
+
+    def _show(self, execution: _Execution) -> None:
+        """Take an execution's plan into its job's graph, and tell which vertices are there now."""
+        job = execution.job
+        if job is None:
+            return
+        job.merge(execution.graph, execution.own)
+        outermost = execution.outermost
+        graphs = [outermost.graph] + [inner.graph for inner in outermost.inner if inner.stages]
+        job.show({vertex.id for graph in graphs for vertex in graph.vertices})
+
+    def _count_driver(self, execution: _Execution) -> None:
+        """Count what the driver did itself, without a stage: it is a vertex's only subtask."""
+        job = execution.job
+        if job is None or not execution.driver:
+            return
+        updates = execution.driver
+        ran = {bound.vertex.id for stage in execution.stages for bound in stage.vertices()}
+        for vertex in execution.graph.vertices:
+            if vertex.id in ran or vertex.empty or vertex.shuffles:
+                continue
+            if any(row in updates for operator in vertex.operators if not operator.sink for row in operator.rows):
+                bound = job.bind(vertex, execution.own)
+                bound.vertex.run_stage(1)
+                bound.vertex.counters.add(0, bound.counts(updates, 0))
+        execution.driver = {}
+
+    def _evict(self, execution: _Execution) -> None:
+        del self._executions[execution.id]
+        for stage in execution.stages:
+            self._stages.pop(stage.id, None)
+        for graph in (execution.graph, *execution.replaced):
+            if self._graphs.get(graph) is execution:
+                del self._graphs[graph]
+            for accumulator in graph.accumulators:
+                if self._owners.get(accumulator) is graph:
+                    del self._owners[accumulator]
+
+    # ---- Spark jobs and stages
+
+    @_apply.register
+    def _(self, event: records.JobStart) -> None:
+        execution = self._executions.get(event.execution)
+        if execution is None:
+            return
+        if execution.job is None:
+            self._begin_batch_job(execution.outermost)
+        for told in event.stages:
+            if told.stage not in self._stages:
+                stage = _Stage(told.stage, execution, told.tasks, told.shuffles, frozenset(told.scopes))
+                self._stages[told.stage] = stage
+                execution.stages.append(stage)
+
+    def _begin_batch_job(self, root: _Execution) -> None:
+        jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
+        first_line = root.description.partition("\n")[0]
+        job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)))
+        root.job = self._add(job)
+        for inner in root.inner:
+            inner.job = job
+        if not root.adaptive:
+            self._show(root)
+
+    @_apply.register
+    def _(self, event: records.StageSubmitted) -> None:
+        stage = self._stages.get(event.stage.stage)
+        if stage is not None:
+            self._bind_by_scopes(stage)
+
+    @_apply.register
+    def _(self, event: records.StageCompleted) -> None:
+        stage = self._stages.get(event.stage)
+        if stage is None:
+            return
+        for task in stage.running:
+            for bound in stage.vertices():
+                bound.vertex.counters.drop_live((stage.id, task))
+
+    def _bind_by_scopes(self, stage: _Stage) -> None:
+        """Find the vertex that a stage executes by the names of its RDD scopes."""
+        graph = stage.execution.graph
+        if stage.execution in stage.bound or not stage.scopes:
+            return
+        fitting = [vertex for vertex in graph.vertices if _counts(vertex, stage) and stage.scopes & vertex.scopes]
+        if fitting:
+            best = max(
+                fitting, key=lambda vertex: len(stage.scopes & vertex.scopes) - len(stage.scopes - vertex.scopes)
+            )
+            self._bind(stage, stage.execution, graph, best)
+
+    def _bind_by_updates(self, stage: _Stage, updates: Mapping[int, int]) -> bool:
+        """
+        Find the vertices that a stage executes, one of each execution, by the accumulators it updated.
+
+        Returns:
+            Whether a vertex took the place of another one: what was counted must be counted anew.
+        """
+        replaced = False
+        for graph in {self._owners[accumulator] for accumulator in updates if accumulator in self._owners}:
+            execution = self._graphs[graph]
+            known = stage.bound.get(execution)
+            if known is not None and known[0] is graph:
+                continue
+            vertex = _vertex_of(graph, stage, updates)
+            # An accumulator that an older plan alone has says nothing against the newer one.
+            if vertex is not None and (known is None or graph is execution.graph):
+                self._bind(stage, execution, graph, vertex)
+                replaced = replaced or known is not None
+        return replaced
+
+    def _bind(self, stage: _Stage, execution: _Execution, graph: plan.Graph, vertex: plan.Vertex) -> None:
+        job = stage.execution.job
+        if job is not None:
+            bound = job.bind(vertex, execution.own)
+            bound.vertex.run_stage(stage.tasks)
+            stage.bound[execution] = (graph, bound)
+
+    # ---- Tasks
+
+    @_apply.register
+    def _(self, event: records.TaskStart) -> None:
+        stage = self._stages.get(event.stage)
+        self._executors.start_task(event.task, event.executor, self._jid(stage))
+        if stage is None:
+            return
+        stage.running[event.task] = event.partition
+        for bound in stage.vertices():
+            bound.vertex.start_task(event.partition, event.attempt, event.executor, event.launch_ms)
+
+    @_apply.register
+    def _(self, event: records.LiveUpdate) -> None:
+        stage = self._stages.get(event.stage)
+        if stage is None or event.task not in stage.running:
+            return
+        partition = stage.running[event.task]
+        updates = dict(_pairs(event.updates))
+        if self._bind_by_updates(stage, updates):
+            self._count_anew(stage)
+        if partition in stage.won and stage.won[partition].stage_attempt >= event.stage_attempt:
+            return
+        for bound in stage.vertices():
+            bound.vertex.register(partition + 1)
+            bound.vertex.counters.show_live((stage.id, event.task), partition, bound.counts(updates, 0))
+
+    @_apply.register
+    def _(self, event: records.TaskEnd) -> None:
+        stage = self._stages.get(event.stage)
+        self._executors.end_task(event.task)
+        if stage is None:
+            return
+        stage.running.pop(event.task, None)
+        updates = dict(_pairs(event.updates))
+        if self._bind_by_updates(stage, updates):
+            self._count_anew(stage)
+        for bound in stage.vertices():
+            bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)
+            bound.vertex.counters.drop_live((stage.id, event.task))
+        if not event.succeeded:
+            return
+        before = stage.won.get(event.partition)
+        if before is not None:
+            if before.stage_attempt >= event.stage_attempt:
+                return
+            _take_out(before)
+        won = _Won(event.stage_attempt, event.partition, updates, event.bytes_written)
+        stage.won[event.partition] = won
+        _count(stage, won)
+
+    def _resolve(self, stage: _Stage) -> None:
+        """Count a stage's successes anew: a plan came that names updates which came before it."""
+        for won in stage.won.values():
+            self._bind_by_updates(stage, won.updates)
+        self._count_anew(stage)
+
+    def _count_anew(self, stage: _Stage) -> None:
+        for won in stage.won.values():
+            _take_out(won)
+            _count(stage, won)
+
+    def _jid(self, stage: _Stage | None) -> str:
+        job = None if stage is None else stage.execution.job
+        return "" if job is None else job.jid
+
+    def _add(self, job: Job) -> Job:
+        self.jobs[job.jid] = job
+        self.jobs.move_to_end(job.jid)
+        ended = [jid for jid, held in self.jobs.items() if held.state in wire.ENDED_STATES]
+        for jid in ended[: max(len(ended) - ENDED_JOBS, 0)]:
+            self.forget(jid, self.jobs[jid].attempt)
+        return job
+
+
+def _counts(vertex: plan.Vertex, stage: _Stage) -> bool:
+    """
+    Whether a stage's work is the vertex's: what feeds a shuffle counts in map stages only.
+
+    Range partitioning samples its input in a job of its own, on the same accumulators.
+    """
+    return stage.shuffles if vertex.shuffles else not stage.shuffles
+
+
+def _count(stage: _Stage, won: _Won) -> None:
+    for bound in stage.vertices():
+        counts = bound.counts(won.updates, won.bytes_written)
+        bound.vertex.register(won.subtask + 1)
+        bound.vertex.counters.add(won.subtask, counts)
+        won.added.append((bound, counts))
+
+
+def _take_out(won: _Won) -> None:
+    for bound, counts in won.added:
+        bound.vertex.counters.subtract(won.subtask, counts)
+    won.added.clear()
+
+
+def _vertex_of(graph: plan.Graph, stage: _Stage, updates: Mapping[int, int]) -> plan.Vertex | None:
+    """Return the vertex of a plan that most of a task's updates speak of, or None."""
+    best, most = None, 0
+    for vertex in graph.vertices:
+        if not _counts(vertex, stage):
+            continue
+        speaking = sum(row in updates for operator in vertex.operators for row in operator.rows)
+        for exchange in vertex.reads:
+            speaking += any(exchange.metrics.get(metric) in updates for metric in _READ)
+        if vertex.writes is not None:
+            speaking += any(vertex.writes.metrics.get(metric) in updates for metric in _WRITTEN)
+        if speaking > most:
+            best, most = vertex, speaking
+    return best
+
+
+_READ = (plan.READ_RECORDS, plan.READ_LOCAL_BLOCKS, plan.READ_REMOTE_BLOCKS)
+_WRITTEN = (plan.WRITTEN_RECORDS, plan.WRITTEN_BYTES)
+
+
+def _adaptive(root: records.PlanNode) -> bool:
+    """Whether adaptive execution may still change the plan."""
+    if root.name == "AdaptiveSparkPlan":
+        return "isFinalPlan=false" in root.description
+    return any(_adaptive(child) for child in root.children)
+
+
+def _pairs(updates: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    return zip(updates[::2], updates[1::2], strict=True)
+
+
+def _milliseconds(timestamp: str | None) -> int:
+    """'2026-11-21T10:42:48.662Z' → Unix milliseconds; 0 where Spark told none."""
+    if timestamp is None:
+        return 0
+    return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

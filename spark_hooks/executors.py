@@ -1,0 +1,128 @@
+"""The application's executors: who they are, what runs on them, how much memory they use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+
+from spark_hooks import records
+from streamgauge import names, wire
+from streamgauge.clock import Clock
+
+
+@dataclass(slots=True, eq=False)
+class _Executor:
+    cores: int
+    added_ms: int
+    heartbeat_ms: int
+    endpoint: str = ""
+    memory_bytes: int = -1
+    metrics: dict[str, wire.Scalar] = field(default_factory=dict)
+
+
+class Executors:
+    """
+    All executors of one application. Not thread safe.
+
+    Args:
+        app_id: Spark's application id, the first part of an executor's id.
+        task_cpus: spark.task.cpus; slots = cores // task_cpus.
+    """
+
+    def __init__(self, app_id: str, task_cpus: int, clock: Clock) -> None:
+        self._app_id = app_id
+        self._task_cpus = max(task_cpus, 1)
+        self._clock = clock
+        self._executors: dict[str, _Executor] = {}
+        self._gone: dict[str, wire.Executor] = {}
+        self._tasks: dict[int, tuple[str, str]] = {}
+        self._blocks: dict[str, tuple[str, int]] = {}
+
+    def apply(self, event: records.Record) -> None:
+        """Apply an event about an executor; any other is none of its business."""
+        if isinstance(event, records.ExecutorAdded):
+            # The driver has a block manager too, but outside local mode it runs no task.
+            if event.cores > 0:
+                endpoint, memory_bytes = self._blocks.pop(event.executor, (event.host, -1))
+                self._executors[event.executor] = _Executor(
+                    event.cores, event.time_ms, event.time_ms, endpoint, memory_bytes
+                )
+                self._gone.pop(event.executor, None)
+        elif isinstance(event, records.BlockManagerAdded):
+            found = self._executors.get(event.executor)
+            if found is None:
+                self._blocks[event.executor] = (event.endpoint, event.memory_bytes)
+            else:
+                found.endpoint, found.memory_bytes = event.endpoint, event.memory_bytes
+        elif isinstance(event, records.ExecutorRemoved):
+            self._remove(event.executor)
+        elif isinstance(event, records.ExecutorMemory):
+            self._remember(event)
+
+    def start_task(self, task: int, executor: str, jid: str) -> None:
+        """A task was launched."""
+        self._tasks[task] = (executor, jid)
+        self._seen(executor)
+
+    def end_task(self, task: int) -> None:
+        """A task ended."""
+        executor, _ = self._tasks.pop(task, ("", ""))
+        self._seen(executor)
+
+    def frames(self) -> tuple[wire.Executor, ...]:
+        """Return every executor as it is now, and those that are gone and not yet forgotten."""
+        running: dict[str, Counter[str]] = {}
+        for executor, jid in self._tasks.values():
+            running.setdefault(executor, Counter())[jid] += 1
+        present = tuple(
+            self._frame(name, found, dict(running.get(name, {}))) for name, found in self._executors.items()
+        )
+        return present + tuple(self._gone.values())
+
+    def forget_gone(self, told: tuple[wire.Executor, ...]) -> None:
+        """Drop the executors that are gone, now that the collector was told so."""
+        for executor in told:
+            if executor.gone:
+                self._gone.pop(executor.id.removeprefix(f"{self._app_id}-"), None)
+
+    def _frame(self, name: str, found: _Executor, running: dict[str, int]) -> wire.Executor:
+        return wire.Executor(
+            id=f"{self._app_id}-{name}",
+            endpoint=found.endpoint,
+            cores=found.cores,
+            slots=found.cores // self._task_cpus,
+            running=running,
+            memory_bytes=found.memory_bytes,
+            added_ms=found.added_ms,
+            heartbeat_ms=found.heartbeat_ms,
+            metrics=dict(found.metrics),
+        )
+
+    def _seen(self, executor: str) -> None:
+        found = self._executors.get(executor)
+        if found is not None:
+            found.heartbeat_ms = self._clock.now_ms()
+
+    def _remember(self, event: records.ExecutorMemory) -> None:
+        found = self._executors.get(event.executor)
+        if found is None:
+            return
+        heap, non_heap, direct, mapped, minor, minor_ms, major, major_ms = event.values
+        found.heartbeat_ms = event.time_ms
+        found.metrics = {
+            names.HEAP_USED: heap,
+            names.NON_HEAP_USED: non_heap,
+            names.DIRECT_USED: direct,
+            names.MAPPED_USED: mapped,
+            names.GC_COUNT_ALL: minor + major,
+            names.GC_TIME_ALL: minor_ms + major_ms,
+        }
+
+    def _remove(self, executor: str) -> None:
+        found = self._executors.pop(executor, None)
+        self._blocks.pop(executor, None)
+        self._tasks = {task: place for task, place in self._tasks.items() if place[0] != executor}
+        if found is not None:
+            self._gone[executor] = msgspec.structs.replace(self._frame(executor, found, {}), gone=True)

@@ -1,0 +1,223 @@
+"""The model → frames: what has changed since the collector last acknowledged, or everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from spark_hooks import plan
+from spark_hooks.execution import Model
+from spark_hooks.executors import Executors
+from spark_hooks.job import Job, JobVertex, subtask_columns
+from spark_hooks.metrics import Counts, Rates
+from spark_hooks.redaction import Redaction
+from streamgauge import names, wire
+from streamgauge.clock import Clock
+
+_TOTALS = dict(
+    zip(
+        plan.TOTALS,
+        (
+            names.NUM_RECORDS_IN,
+            names.NUM_RECORDS_OUT,
+            names.NUM_BYTES_IN,
+            names.NUM_BYTES_IN_LOCAL,
+            names.NUM_BYTES_IN_REMOTE,
+            names.NUM_BUFFERS_IN_LOCAL,
+            names.NUM_BUFFERS_IN_REMOTE,
+            names.NUM_BYTES_OUT,
+        ),
+        strict=True,
+    )
+)
+_SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
+_ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
+
+
+@dataclass(slots=True)
+class _Changed:
+    """Something that travels, and the frame in which it last changed."""
+
+    value: object
+    seq: int
+
+
+@dataclass(slots=True)
+class _Channel:
+    """What the collector knows of one run: frames sent, and the last one acknowledged."""
+
+    seq: int = 0
+    acknowledged: int = 0
+    parts: dict[tuple[str, ...], _Changed] = field(default_factory=dict)
+
+    def note(self, key: tuple[str, ...], value: object) -> bool:
+        """Remember `value`; return whether the collector may not have it."""
+        known = self.parts.get(key)
+        if known is None or known.value != value:
+            known = self.parts[key] = _Changed(value, self.seq)
+        return known.seq > self.acknowledged
+
+
+class Frames:
+    """
+    Builds the frames of one push. Not thread safe.
+
+    Args:
+        app: This application.
+        interval_ms: The push interval.
+        redact: Applied to everything that a user may have written.
+    """
+
+    def __init__(self, app: wire.App, interval_ms: int, clock: Clock, redact: Redaction) -> None:
+        self._app = app
+        self._interval_ms = interval_ms
+        self._clock = clock
+        self._redact = redact
+        self._channels: dict[tuple[str, wire.Attempt], _Channel] = {}
+
+    def build(
+        self, model: Model, executors: Executors, driver: dict[str, wire.Scalar], hooks: dict[str, wire.Scalar]
+    ) -> list[wire.Frame]:
+        """Return the application's frame and one of each job that has not ended and been told so."""
+        incomplete = wire.Incomplete(
+            int(hooks.get(names.HOOKS_DROPPED_RECORDS, 0)),
+            int(hooks.get(names.HOOKS_DROPPED_LIVE, 0)),
+            model.unknown_updates,
+        )
+        own = msgspec.structs.replace(
+            self._head("", wire.Attempt(self._app.start_ms, self._app.id)),
+            executors=executors.frames(),
+            driver=driver,
+            hooks=hooks,
+            incomplete=incomplete,
+        )
+        return [own, *(self._job_frame(job, incomplete) for job in list(model.jobs.values()))]
+
+    def acknowledge(self, sent: list[wire.Frame], model: Model, executors: Executors) -> None:
+        """The collector took `sent` in: later frames build on them, and what has ended is forgotten."""
+        for frame in sent:
+            key = ("" if frame.job is None else frame.job.jid, frame.attempt)
+            channel = self._channels.get(key)
+            if channel is None:
+                continue
+            channel.acknowledged = max(channel.acknowledged, frame.seq)
+            executors.forget_gone(frame.executors)
+            if frame.job is not None and frame.job.state in wire.ENDED_STATES:
+                model.forget(frame.job.jid, frame.attempt)
+                del self._channels[key]
+        held = {(job.jid, job.attempt) for job in model.jobs.values()}
+        for key in [key for key in self._channels if key[0] and key not in held]:
+            del self._channels[key]
+
+    def start_over(self) -> None:
+        """The collector has lost its state: send everything."""
+        for channel in self._channels.values():
+            channel.acknowledged = 0
+
+    def _head(self, jid: str, attempt: wire.Attempt) -> wire.Frame:
+        channel = self._channels.setdefault((jid, attempt), _Channel())
+        channel.seq += 1
+        return wire.Frame(
+            version=wire.WIRE_VERSION,
+            app=self._app,
+            attempt=attempt,
+            seq=channel.seq,
+            base=channel.acknowledged,
+            sent_at_ms=self._clock.now_ms(),
+            interval_ms=self._interval_ms,
+        )
+
+    def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
+        head = self._head(job.jid, job.attempt)
+        channel = self._channels[(job.jid, job.attempt)]
+        told = self._plan(job) if channel.note(("plan",), job.revision) else None
+        return msgspec.structs.replace(
+            head,
+            job=wire.Job(
+                jid=job.jid,
+                name=self._redact(job.name),
+                type=job.kind,
+                state=job.state,
+                since_ms=dict(job.since_ms),
+                end_ms=job.end_ms,
+                trigger=job.trigger,
+                level="task",
+                metrics=job.metrics(),
+                failure=self._redact(job.failure),
+            ),
+            plan=told,
+            vertices=tuple(self._vertex(channel, vertex) for vertex in job.vertices.values()),
+            incomplete=incomplete,
+        )
+
+    def _plan(self, job: Job) -> wire.Plan:
+        return wire.Plan(
+            tuple(
+                wire.Vertex(
+                    id=vertex.id,
+                    name=vertex.name,
+                    operators=tuple(
+                        wire.Operator(operator.id, operator.name, operator.node, self._redact(operator.description))
+                        for operator in vertex.operators
+                    ),
+                    inputs=tuple(
+                        wire.Edge(source, exchange.ship_strategy, self._redact(exchange.description))
+                        for source, exchange in vertex.inputs.items()
+                        if source in job.vertices
+                    ),
+                    current=vertex.id in job.current,
+                )
+                for vertex in job.vertices.values()
+            )
+        )
+
+    def _vertex(self, channel: _Channel, vertex: JobVertex) -> wire.VertexColumns:
+        shown = vertex.counters.shown()
+        rates = vertex.views.rates()
+        # One look at the whole table spares the look at every column where nothing has moved.
+        moved = channel.note((vertex.id,), (shown.tobytes(), rates.tobytes()))
+        columns: dict[str, list[wire.Column]] = {"": []}
+        for operator, metric, values in _columns(vertex, shown, rates) if moved else ():
+            column = wire.column(metric, values)
+            found = columns.setdefault(operator, [])
+            if channel.note((vertex.id, operator, metric), column):
+                found.append(column)
+        subtasks = subtask_columns(vertex, self._app.id)
+        return wire.VertexColumns(
+            id=vertex.id,
+            parallelism=vertex.parallelism,
+            size=vertex.size,
+            start_ms=vertex.start_ms,
+            columns=tuple(columns.pop("")),
+            operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
+            subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
+        )
+
+
+def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:
+    """Yield (operator id or '', metric, values) of everything that this vertex can tell."""
+    if not vertex.size:
+        return
+
+    def both(operator: str, metric: str, column: int) -> Iterator[tuple[str, str, wire.Array]]:
+        yield operator, metric, shown[:, column]
+        yield operator, metric + names.PER_SECOND, rates[:, column]
+
+    for index, operator in enumerate(vertex.operators):
+        for column, metric in ((2 * index, names.NUM_RECORDS_IN), (2 * index + 1, names.NUM_RECORDS_OUT)):
+            if vertex.known[column]:
+                yield from both(operator.id, metric, column)
+    first_total = 2 * len(vertex.operators)
+    unknown = np.full(vertex.size, np.nan)
+    for column, total in enumerate(plan.TOTALS, first_total):
+        if vertex.known[column]:
+            yield from both("", _TOTALS[total], column)
+            if total in _SHUFFLE_INPUT:
+                yield from both("", names.SHUFFLE_INPUT + _TOTALS[total], column)
+        elif total == "records_in":
+            yield "", names.NUM_RECORDS_IN + names.PER_SECOND, unknown
+    for metric in _ALWAYS_THERE:
+        yield "", metric, unknown

@@ -1,0 +1,333 @@
+"""One run of a streaming query, or one batch execution: its graph, counters, state and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from spark_hooks import plan
+from spark_hooks.metrics import Counters, MeterViews
+from spark_hooks.records import Progress
+from streamgauge import names, wire
+
+_RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
+"""Triggers whose query ends by itself."""
+
+
+class JobVertex:
+    """
+    A vertex over all batches of a run. Not thread safe.
+
+    Its counters' columns are (in, out) of each operator, then `plan.TOTALS`.
+    """
+
+    def __init__(self, vertex: plan.Vertex) -> None:
+        self.id = vertex.id
+        self.name = vertex.name
+        self.operators = tuple(vertex.operators)
+        self.inputs: dict[str, plan.Exchange] = {}
+        columns = 2 * len(self.operators) + len(plan.TOTALS)
+        self.known: list[bool] = [value is not None for value in flat(plan.count(vertex, {}, 0))]
+        self.counters = Counters(columns)
+        self.views = MeterViews(columns)
+        self.parallelism = 0
+        self.start_ms = -1
+        self.attempts = np.zeros(0, dtype=np.int64)
+        self.executor_indices = np.zeros(0, dtype=np.int64)
+        self.starts_ms = np.zeros(0, dtype=np.int64)
+        self.ends_ms = np.zeros(0, dtype=np.int64)
+        self.executors: dict[str, int] = {}
+
+    @property
+    def size(self) -> int:
+        """Subtasks that any stage had."""
+        return self.counters.rows
+
+    def link(self, vertex: plan.Vertex) -> bool:
+        """Take in the exchanges that a plan's `vertex` reads; return whether one is new."""
+        found = {exchange.source.id: exchange for exchange in vertex.reads if not exchange.source.empty}
+        new = found.keys() - self.inputs.keys()
+        self.inputs.update({source: found[source] for source in found if source in new})
+        return bool(new)
+
+    def run_stage(self, tasks: int) -> None:
+        """A stage of `tasks` tasks executes the vertex."""
+        self.parallelism = tasks
+        self.register(tasks)
+
+    def register(self, rows: int) -> None:
+        """Have `rows` subtasks at least."""
+        more = rows - self.size
+        if more <= 0:
+            return
+        self.counters.register(rows)
+        self.views.register(rows)
+        unknown = np.full(more, -1, dtype=np.int64)
+        self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
+        self.executor_indices = np.concatenate([self.executor_indices, unknown])
+        self.starts_ms = np.concatenate([self.starts_ms, unknown])
+        self.ends_ms = np.concatenate([self.ends_ms, unknown])
+
+    def start_task(self, subtask: int, attempt: int, executor: str, launch_ms: int) -> None:
+        """A task of `subtask` was launched."""
+        self.register(subtask + 1)
+        self.attempts[subtask] = attempt
+        self.executor_indices[subtask] = self.executors.setdefault(executor, len(self.executors))
+        self.starts_ms[subtask] = launch_ms
+        self.ends_ms[subtask] = -1
+        if self.start_ms < 0:
+            self.start_ms = launch_ms
+
+    def end_task(self, subtask: int, attempt: int, executor: str, launch_ms: int, finish_ms: int) -> None:
+        """A task of `subtask` ended; one that is not the latest changes nothing."""
+        self.register(subtask + 1)
+        if launch_ms > self.starts_ms[subtask]:
+            self.start_task(subtask, attempt, executor, launch_ms)
+        if launch_ms == self.starts_ms[subtask]:
+            self.ends_ms[subtask] = finish_ms
+
+    def tick(self) -> None:
+        """Update the rates, once every 5 s."""
+        self.views.update(self.counters.shown())
+
+
+def flat(counts: plan.Counts) -> list[int | None]:
+    """Return a task's counts in the order of a vertex's counters."""
+    return [value for pair in counts.operators for value in pair] + list(counts.totals)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """
+    A vertex of one plan, and the vertex of the job that it is.
+
+    Args:
+        columns: For each value of `flat`, the column of the job's vertex; None where it has none.
+    """
+
+    plan_vertex: plan.Vertex
+    vertex: JobVertex
+    columns: tuple[int | None, ...]
+
+    def counts(self, updates: dict[int, int], bytes_written: int) -> list[int]:
+        """Return one task's counts, in the columns of the job's vertex."""
+        found = flat(plan.count(self.plan_vertex, updates, bytes_written))
+        row = [0] * len(self.vertex.known)
+        for column, value in zip(self.columns, found, strict=True):
+            if column is not None:
+                row[column] = value or 0
+        return row
+
+
+class Job:
+    """
+    One run of a query, or a batch execution. Not thread safe.
+
+    Args:
+        jid: 32 hex digits.
+        attempt: (start, Spark's run id; of a batch its execution id).
+        state: CREATED until its first batch, RESTARTING where another run came before.
+        sink: What the query says of its sink; None for a batch.
+    """
+
+    def __init__(
+        self,
+        jid: str,
+        kind: Literal["STREAMING", "BATCH"],
+        name: str | None,
+        app_name: str,
+        attempt: wire.Attempt,
+        state: wire.JobState = "RUNNING",
+        trigger: str | None = None,
+        sink: str | None = None,
+    ) -> None:
+        self.jid = jid
+        self.kind: Literal["STREAMING", "BATCH"] = kind
+        self.attempt = attempt
+        self.trigger = trigger or ""
+        self.sink = sink
+        self.state: wire.JobState = state
+        self.since_ms: dict[str, int] = {"CREATED": attempt.start_ms, state: attempt.start_ms}
+        self.end_ms = -1
+        self.failure = ""
+        self.vertices: dict[str, JobVertex] = {}
+        self.current: set[str] = set()
+        self.revision = 0
+        self._name = name
+        self._app_name = app_name
+        self._positions: dict[tuple[int, ...], str] = {}
+        self._batch_begun = False
+        self._completed = 0
+        self._failed = 0
+        self._input_rows = 0
+        self._output_rows: int | None = 0
+        self._last: Progress | None = None
+        self._last_end_ms = -1
+
+    @property
+    def name(self) -> str:
+        """The query's name, else '<app name>: <source> -> <sink>': stable over restarts."""
+        if self._name:
+            return self._name
+        first, last = self._ends()
+        return f"{self._app_name}: {first} -> {last}" if first and last else self._app_name
+
+    def _ends(self) -> tuple[str, str]:
+        operators = [operator for vertex in self.vertices.values() for operator in vertex.operators]
+        sources = [operator.name.removeprefix("Source: ") for operator in operators if operator.is_source]
+        sinks = [operator.name.removeprefix("Sink: ") for operator in operators if operator.sink]
+        return (sources[0] if sources else "", sinks[0] if sinks else "")
+
+    # ---- Graph
+
+    def merge(self, graph: plan.Graph, own: bool) -> None:
+        """
+        Take a plan's vertices into the graph; a vertex that is there stays as it is.
+
+        Args:
+            own: It is the query's own plan, not one that user code ran within a batch.
+        """
+        for vertex in graph.vertices:
+            if vertex.empty and not vertex.operators[-1].sink:
+                continue
+            self.bind(vertex, own)
+
+    def bind(self, vertex: plan.Vertex, own: bool) -> Bound:
+        """
+        Return the job's vertex that `vertex` is, added if it is new.
+
+        Where Spark shows an empty source in place of the real one, the vertex at the same place of the
+        plan is meant: a batch without rows renames nothing.
+        """
+        known = self.vertices.get(vertex.id)
+        if known is None and vertex.empty and own and vertex.position in self._positions:
+            known = self.vertices[self._positions[vertex.position]]
+            return Bound(vertex, known, _columns(vertex, known))
+        if known is None:
+            known = self.vertices[vertex.id] = JobVertex(vertex)
+            self.revision += 1
+        if known.link(vertex):
+            self.revision += 1
+        if own and not vertex.empty:
+            self._positions[vertex.position] = vertex.id
+        return Bound(vertex, known, tuple(range(len(known.known))))
+
+    def show(self, vertex_ids: set[str]) -> None:
+        """Tell which vertices the latest plans have; a plan of empty sources keeps what was."""
+        found = {vertex_id for vertex_id in vertex_ids if vertex_id in self.vertices}
+        if found and found != self.current:
+            self.current = found
+            self.revision += 1
+
+    # ---- Life
+
+    def begin_batch(self, time_ms: int) -> None:
+        """A micro-batch, or the batch execution, begins."""
+        self._batch_begun = True
+        if self.state in ("CREATED", "RESTARTING"):
+            self._enter("RUNNING", time_ms)
+
+    def progress(self, event: Progress, end_ms: int) -> None:
+        """A micro-batch ended."""
+        self._batch_begun = False
+        self._completed += 1
+        self._input_rows += event.num_input_rows
+        if event.sink.num_output_rows < 0:
+            self._output_rows = None
+        elif self._output_rows is not None:
+            self._output_rows += event.sink.num_output_rows
+        self._last, self._last_end_ms = event, end_ms
+
+    def end(self, time_ms: int, failure: str | None) -> None:
+        """
+        The run ended.
+
+        Args:
+            failure: What ended it, None where nothing did: then the trigger tells a query that was done
+                (FINISHED) from one that was stopped (CANCELED).
+        """
+        if self.state in wire.ENDED_STATES:
+            return
+        if failure is not None:
+            self.failure = failure
+            self._failed += self._batch_begun
+            self._enter("FAILED", time_ms)
+        elif self.kind == "BATCH" or self.trigger.startswith(_RUNS_OUT):
+            self._enter("FINISHED", time_ms)
+        else:
+            self._enter("CANCELED", time_ms)
+        self._batch_begun = False
+        self.end_ms = time_ms
+
+    def _enter(self, state: wire.JobState, time_ms: int) -> None:
+        self.state = state
+        self.since_ms[state] = time_ms
+
+    # ---- Figures
+
+    def metrics(self) -> dict[str, wire.Scalar]:
+        """Return the job's own metrics; what Spark has not told is absent."""
+        if self.kind == "BATCH":
+            return {}
+        in_progress = int(self._batch_begun)
+        found: dict[str, wire.Scalar] = {
+            names.NUM_COMPLETED_CHECKPOINTS: self._completed,
+            names.NUM_FAILED_CHECKPOINTS: self._failed,
+            names.NUM_IN_PROGRESS_CHECKPOINTS: in_progress,
+            names.TOTAL_CHECKPOINTS: self._completed + self._failed + in_progress,
+            names.INPUT_ROWS: self._input_rows,
+        }
+        if self._output_rows is not None:
+            found[names.OUTPUT_ROWS] = self._output_rows
+        last = self._last
+        if last is not None:
+            found[names.LAST_COMPLETED_CHECKPOINT_ID] = last.batch_id
+            found[names.LAST_CHECKPOINT_SIZE] = sum(operator.memory_used_bytes for operator in last.state_operators)
+            found[names.LAST_CHECKPOINT_COMPLETED] = self._last_end_ms
+            found[names.LAST_CHECKPOINT_PROCESSED] = last.num_input_rows
+            if "triggerExecution" in last.duration_ms:
+                found[names.LAST_CHECKPOINT_DURATION] = last.duration_ms["triggerExecution"]
+        return found
+
+    def tick(self) -> None:
+        """Update all rates, once every 5 s."""
+        for vertex in self.vertices.values():
+            vertex.tick()
+
+
+def _columns(vertex: plan.Vertex, known: JobVertex) -> tuple[int | None, ...]:
+    """Match the operators of a plan with an empty source to the real ones, by node and from the sink."""
+    free = list(range(len(known.operators)))
+    columns: list[int | None] = []
+    for operator in reversed(vertex.operators):
+        found = next((index for index in reversed(free) if _same(known.operators[index], operator)), None)
+        if found is None:
+            columns += [None, None]
+        else:
+            free.remove(found)
+            columns += [2 * found + 1, 2 * found]
+    totals = 2 * len(known.operators)
+    return (*reversed(columns), *range(totals, totals + len(plan.TOTALS)))
+
+
+def _same(one: plan.Operator, other: plan.Operator) -> bool:
+    return one.node == other.node or (one.is_source and other.is_source)
+
+
+def subtask_columns(vertex: JobVertex, executor_prefix: str) -> wire.Subtasks:
+    """Return where and when the vertex's subtasks ran, as it travels."""
+
+    def packed(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bytes:
+        return values.astype("<i8").tobytes()
+
+    executors: Sequence[str] = list(vertex.executors)
+    return wire.Subtasks(
+        attempt=packed(vertex.attempts),
+        executor=packed(vertex.executor_indices),
+        start_ms=packed(vertex.starts_ms),
+        end_ms=packed(vertex.ends_ms),
+        executors=tuple(f"{executor_prefix}-{executor}" for executor in executors),
+    )

@@ -1,0 +1,73 @@
+"""The recorder inside the driver's JVM: compiled, put on the listener bus, drained, taken off again."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from streamgauge.errors import HookError
+
+QUEUE = "streamgauge"
+"""A listener queue of our own: it never slows Spark's own listeners, nor they it."""
+
+BUFFER_BYTES = 64 * 1024 * 1024
+"""What may wait in the driver's JVM between two drains; a drain comes every second."""
+
+
+class Recorder:
+    """
+    The listener that runs in the JVM of `spark`.
+
+    Made, drained and removed by one thread at a time; Py4J gives each thread its own connection.
+    """
+
+    def __init__(self, spark: Any, buffer_bytes: int = BUFFER_BYTES) -> None:
+        """
+        Compile the recorder and put it on the bus.
+
+        Raises:
+            HookError: there is no Spark driver behind `spark`, or its JVM refuses the recorder.
+        """
+        try:
+            self._context = spark.sparkContext._jsc.sc()
+            gateway = spark.sparkContext._gateway
+        except Exception as error:
+            raise HookError(
+                f"{type(spark).__name__} has no SparkContext to listen to: "
+                "attach to a classic SparkSession in its driver"
+            ) from error
+        try:
+            recorder_class = _compile(gateway)
+            types = gateway.new_array(gateway.jvm.java.lang.Class, 2)
+            types[0] = gateway.jvm.java.lang.Long.TYPE
+            types[1] = gateway.jvm.java.lang.Class.forName("java.lang.Object")
+            arguments = gateway.new_array(gateway.jvm.java.lang.Object, 2)
+            arguments[0] = gateway.jvm.java.lang.Long.valueOf(buffer_bytes)
+            arguments[1] = spark._jsparkSession
+            self._listener = recorder_class.getDeclaredConstructor(types).newInstance(arguments)
+            self._context.listenerBus().addToQueue(self._listener, QUEUE)
+            self._listener.recordPresent(self._context)
+        except Exception as error:
+            raise HookError(f"this Spark's JVM does not take the recorder: {error}") from error
+
+    def drain(self) -> bytes:
+        """Return all records since the last drain, see `records.decode`."""
+        return bytes(self._listener.drain())
+
+    def driver_metrics(self) -> bytes:
+        """Return the driver's Status.* figures, a MessagePack map."""
+        return bytes(self._listener.driverMetrics())
+
+    def remove(self) -> None:
+        """Take the recorder off the bus."""
+        self._context.listenerBus().removeListener(self._listener)
+
+
+def _compile(gateway: Any) -> Any:
+    """Return the recorder's Java class, compiled against the Spark that runs."""
+    jvm = gateway.jvm
+    source = resources.files("spark_hooks").joinpath("Recorder.java").read_text(encoding="utf-8")
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
+    compiler.cook(source)
+    return compiler.getClassLoader().loadClass("Recorder")

@@ -1,0 +1,470 @@
+"""
+Spark's physical plan → operators, vertices, stable ids; pure functions.
+
+A vertex is a plan segment between exchanges. Its id, and its operators', is a Merkle hash of node names
+and descriptions from the segment's heads (a source, or an exchange with its partitioning) with everything
+volatile taken out. A segment's id does not depend on the segments before it: in a join of two streams one
+side is often empty in a batch, Spark then puts `LocalTableScan <empty>` in its place and optimises what
+stands above it away, and neither the other side nor the join may change its name for that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+
+from spark_hooks.records import PlanNode
+
+ROWS = "number of output rows"
+WRITTEN_RECORDS = "shuffle records written"
+WRITTEN_BYTES = "shuffle bytes written"
+READ_RECORDS = "records read"
+READ_LOCAL_BYTES = "local bytes read"
+READ_REMOTE_BYTES = "remote bytes read"
+READ_LOCAL_BLOCKS = "local blocks read"
+READ_REMOTE_BLOCKS = "remote blocks read"
+
+NAME_LENGTH = 80
+
+# Not operators: wrappers of code generation and of adaptive execution.
+_WRAPPERS = re.compile(
+    r"WholeStageCodegen \(\d+\)|InputAdapter|AdaptiveSparkPlan|\w*QueryStage|AQEShuffleRead|CustomShuffleReader"
+    r"|ReusedExchange|ReusedSubquery|EmptyRelation|PlanLater"
+)
+_CODEGEN = "WholeStageCodegen "
+_SHUFFLE = "Exchange"
+_BROADCAST = "BroadcastExchange"
+# What the driver collects and hands on as a value; its rows are no operator's input.
+_SUBQUERIES = frozenset({"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"})
+_EXCHANGES = frozenset({_SHUFFLE, _BROADCAST}) | _SUBQUERIES
+
+# No row metric, and as many rows out as in.
+_PASS_THROUGH = frozenset(
+    {
+        "Project",
+        "Sort",
+        "EventTimeWatermark",
+        "UpdateEventTimeWatermarkColumn",
+        "Coalesce",
+        "Window",
+        "Union",
+        "CollectMetrics",
+    }
+)
+# Their row metrics come from the driver alone; what they got is the last count of the chain.
+_SINKS = re.compile(
+    r"WriteToDataSourceV2|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|WriteFiles|Execute InsertInto|"
+    r"WriteToContinuousDataSource|ReplaceData|WriteDelta"
+)
+# Spark 4.1 and later show under it the plan of the stream that fed it; it is a plan of its own.
+_FED_BY_RDD = "Scan ExistingRDD"
+
+_VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r", state info \[.*$", re.DOTALL), ""),
+    (re.compile(r"Location: \w+ ?\(\d+ paths?\)\[.*?\](?=, \w+: |$)"), "Location"),
+    (re.compile(r",? ?\[(plan_id|id)=#?\d+\]"), ""),
+    (re.compile(r", (ENSURE_REQUIREMENTS|REQUIRED_BY_STATEFUL_OPERATOR|REPARTITION_BY_\w+|REBALANCE_\w+)"), ""),
+    (re.compile(r"((?:hash|range)partitioning\(.*), \d+\)"), r"\1)"),
+    (re.compile(r"(RoundRobinPartitioning|UnknownPartitioning)\(\d+\)"), r"\1()"),
+    (re.compile(r"\[epoch: \d+, "), "["),
+    (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
+    (re.compile(r"#\d+L?"), ""),
+    (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
+    (re.compile(r"@[0-9a-f]{1,8}\b"), ""),
+    (re.compile(r"\(skew=true\)"), ""),
+    # current_timestamp() is a literal that differs in every batch.
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"), "<timestamp>"),
+    (re.compile(r"\b1\d{12}(\d{3})?\b"), "<timestamp>"),
+)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """
+    An edge of the graph, at the vertex that reads it.
+
+    Args:
+        position: Inputs taken from the plan's root to here; tells vertices apart that Spark shows empty.
+        metrics: Display name → accumulator id.
+    """
+
+    node: str
+    description: str
+    metrics: Mapping[str, int]
+    source: Vertex
+    position: tuple[int, ...]
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether the reader's tasks read it record by record."""
+        return self.node == _SHUFFLE
+
+    @property
+    def ship_strategy(self) -> str:
+        """The partitioning in Flink's words."""
+        if self.node != _SHUFFLE:
+            return "BROADCAST"
+        for partitioning, strategy in _STRATEGIES:
+            if partitioning in self.description:
+                return strategy
+        return "CUSTOM"
+
+
+_STRATEGIES = (
+    ("hashpartitioning", "HASH"),
+    ("rangepartitioning", "RANGE"),
+    ("SinglePartition", "GLOBAL"),
+    ("RoundRobinPartitioning", "REBALANCE"),
+)
+
+
+@dataclass(slots=True, eq=False)
+class Operator:
+    """
+    One physical operator.
+
+    Args:
+        rows: Accumulator ids of its row metrics; stateful nodes have two, the greater one counts.
+        inputs: Operators of the same vertex, and exchanges, in the plan's order.
+        sink: It ends the plan: what it got is what it put out.
+    """
+
+    id: str
+    name: str
+    node: str
+    description: str
+    rows: tuple[int, ...]
+    inputs: tuple[Operator | Exchange, ...]
+    sink: bool = False
+
+    @property
+    def is_source(self) -> bool:
+        """Whether rows come into the plan here."""
+        return not self.inputs
+
+
+@dataclass(slots=True, eq=False)
+class Vertex:
+    """
+    A plan segment.
+
+    Args:
+        operators: From source to sink; every operator after its inputs.
+        reads: Every exchange that it reads.
+        writes: The exchange that it feeds; None for the last vertex of a plan.
+        scopes: Names that the RDD scopes of its stages carry.
+        empty: A source of it is Spark's stand-in for a source without new rows.
+    """
+
+    id: str = ""
+    operators: list[Operator] = field(default_factory=list)
+    reads: list[Exchange] = field(default_factory=list)
+    writes: Exchange | None = None
+    scopes: set[str] = field(default_factory=set)
+    empty: bool = False
+    position: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The operators' names, from source to sink."""
+        return " -> ".join(operator.name for operator in self.operators)
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether its stages write a shuffle."""
+        return self.writes is not None and self.writes.shuffles
+
+
+@dataclass(slots=True, eq=False)
+class Graph:
+    """
+    A plan's vertices, sources first.
+
+    Args:
+        accumulators: Of every metric of every node, once; what tells two plans apart.
+    """
+
+    vertices: list[Vertex]
+    accumulators: tuple[int, ...]
+
+
+def analyse(root: PlanNode, sink: str | None = None) -> Graph:
+    """
+    Return a plan's graph.
+
+    Args:
+        root: Spark's plan.
+        sink: What the streaming query says of its sink; None for a plan that is not a query's own.
+
+    Any thread; depends on nothing but its arguments.
+    """
+    return _Analysis(sink).graph(root)
+
+
+def accumulators(root: PlanNode) -> tuple[int, ...]:
+    """Return the accumulator ids of every metric of a plan's own nodes, each once, in the plan's order."""
+    return tuple(dict.fromkeys(_accumulators(root)))
+
+
+def stable(description: str) -> str:
+    """Return a description without what differs between batches, restarts and machines."""
+    for pattern, replacement in _VOLATILE:
+        description = pattern.sub(replacement, description)
+    return description
+
+
+def short_name(text: str) -> str:
+    """
+    Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'.
+    """
+    name = re.split(r"[\[(@]", text.strip(), maxsplit=1)[0]
+    name = re.sub(r"\$\$anon\$\d+", "", name).rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
+    name = re.sub(r"(StreamingWrite|Table|Sink|Scan)$", "", name)
+    return name[:NAME_LENGTH] or text.strip()[:NAME_LENGTH]
+
+
+class _Analysis:
+    """One walk through one plan."""
+
+    def __init__(self, sink: str | None) -> None:
+        self._sink = sink
+        self._exchanges: dict[int, Exchange] = {}
+        self._vertices: list[Vertex] = []
+
+    def graph(self, root: PlanNode) -> Graph:
+        vertex = Vertex()
+        self._segment(root, vertex)
+        if self._sink is not None:
+            self._end(vertex)
+        self._vertices.append(vertex)
+        for found in self._vertices:
+            _name(found)
+        _identify(self._vertices)
+        return Graph(self._vertices, accumulators(root))
+
+    def _segment(self, node: PlanNode, vertex: Vertex, codegen: str | None = None) -> list[Operator | Exchange]:
+        """Add what stands at and below `node` to `vertex`; return what its parent reads."""
+        name = node.name.strip()
+        if name in _EXCHANGES:
+            return [self._exchange(node, name, vertex)]
+        if _WRAPPERS.fullmatch(name):
+            if name.startswith(_CODEGEN):
+                codegen = name
+            elif name == "InputAdapter":
+                codegen = None
+            if name.startswith("PlanLater"):
+                return []
+            return [found for child in node.children for found in self._segment(child, vertex, codegen)]
+        children = () if name == _FED_BY_RDD else node.children
+        inputs = [found for child in children for found in self._segment(child, vertex, codegen)]
+        vertex.scopes.add(codegen or node.name)
+        if name == "LocalTableScan" and "<empty>" in node.description:
+            vertex.empty = True
+        sink = bool(_SINKS.match(name))
+        operator = Operator(
+            id=_hash(name, "" if sink else stable(node.description), *(_reference(found) for found in inputs)),
+            name=_operator_name(name, node.description, leaf=not inputs, sink=sink),
+            node=name,
+            description=node.description,
+            rows=tuple(accumulator for metric, accumulator in _metrics(node) if metric == ROWS),
+            inputs=tuple(inputs),
+            sink=sink,
+        )
+        vertex.operators.append(operator)
+        return [operator]
+
+    def _exchange(self, node: PlanNode, name: str, reader: Vertex) -> Exchange:
+        metrics = dict(_metrics(node))
+        # A reused exchange repeats its whole subtree, with the same accumulators: it is the same vertex.
+        key = min(metrics.values(), default=-1)
+        found = self._exchanges.get(key)
+        if found is None:
+            source = Vertex(position=(*reader.position, len(reader.reads)))
+            found = Exchange(name, node.description, metrics, source, source.position)
+            source.writes = found
+            for child in node.children:
+                self._segment(child, source)
+            source.scopes.add(_SHUFFLE)
+            self._vertices.append(source)
+            if key >= 0:
+                self._exchanges[key] = found
+        reader.scopes.add(_SHUFFLE)
+        reader.reads.append(found)
+        return found
+
+    def _end(self, vertex: Vertex) -> None:
+        """Let the last vertex end in the query's sink, whether or not Spark's plan shows one."""
+        name = f"Sink: {short_name(self._sink or '')}"
+        last = vertex.operators[-1] if vertex.operators else None
+        if last is not None and last.sink:
+            last.name = name
+            return
+        inputs: tuple[Operator | Exchange, ...] = (last,) if last is not None else tuple(vertex.reads)
+        identity = _hash("sink", "", *(_reference(found) for found in inputs))
+        vertex.operators.append(Operator(identity, name, "", "", (), inputs, sink=True))
+
+
+def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:
+    return zip(node.metrics[::2], node.metrics[1::2], strict=True)
+
+
+def _accumulators(node: PlanNode) -> Iterator[int]:
+    yield from node.metrics[1::2]
+    for child in () if node.name == _FED_BY_RDD else node.children:
+        yield from _accumulators(child)
+
+
+def _hash(*parts: str) -> str:
+    return blake2b("\x00".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _reference(found: Operator | Exchange) -> str:
+    return found.id if isinstance(found, Operator) else stable(found.description)
+
+
+@lru_cache(maxsize=1024)
+def _source_name(description: str, node: str) -> str:
+    """'MicroBatchScan[…] class a.b.RateStreamTable$$anon$1' → 'RateStream'; 'Scan json' → 'json'."""
+    if node in ("MicroBatchScan", "BatchScan", "RealTimeStreamScan", "ContinuousScan"):
+        found = re.search(r"\] class (\S+)", description)
+        if found:
+            return short_name(found.group(1))
+    return node.removeprefix("Scan ")
+
+
+def _operator_name(node: str, description: str, leaf: bool, sink: bool) -> str:
+    if sink:
+        return f"Sink: {node.removeprefix('Execute ')}"[:NAME_LENGTH]
+    if leaf:
+        return f"Source: {_source_name(stable(description), node)}"[:NAME_LENGTH]
+    return re.sub(r"\(skew=true\)", "", node)[:NAME_LENGTH]
+
+
+def _name(vertex: Vertex) -> None:
+    """Make the operators' names and ids unique in their vertex, counted from the source."""
+    names: dict[str, int] = {}
+    ids: dict[str, int] = {}
+    for operator in vertex.operators:
+        names[operator.name] = names.get(operator.name, 0) + 1
+        ids[operator.id] = ids.get(operator.id, 0) + 1
+        if names[operator.name] > 1:
+            suffix = f" {names[operator.name]}"
+            operator.name = operator.name[: NAME_LENGTH - len(suffix)] + suffix
+        if ids[operator.id] > 1:
+            operator.id = _hash(operator.id, str(ids[operator.id]))
+
+
+def _identify(vertices: list[Vertex]) -> None:
+    """Give every vertex its id: its operators', and an ordinal among equals."""
+    seen: dict[str, int] = {}
+    for vertex in vertices:
+        identity = _hash("vertex", *(operator.id for operator in vertex.operators))
+        seen[identity] = seen.get(identity, 0) + 1
+        vertex.id = identity if seen[identity] == 1 else _hash(identity, str(seen[identity]))
+
+
+# ---- What a task's updates mean
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """
+    What one task did in one vertex; None where this plan cannot tell.
+
+    Args:
+        operators: (records in, records out) of each operator.
+        totals: Of the vertex, in the order of `TOTALS`.
+    """
+
+    operators: tuple[tuple[int | None, int | None], ...]
+    totals: tuple[int | None, ...]
+
+
+TOTALS = (
+    "records_in",
+    "records_out",
+    "bytes_in",
+    "bytes_in_local",
+    "bytes_in_remote",
+    "buffers_in_local",
+    "buffers_in_remote",
+    "bytes_out",
+)
+
+
+def count(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> Counts:
+    """
+    Derive the counts of one task.
+
+    Args:
+        updates: Accumulator id → value. Zero is never sent: what is missing is 0.
+        bytes_written: What Spark counted as output of the task.
+    """
+    ins: dict[Operator, int | None] = {}
+    outs: dict[Operator, int | None] = {}
+    last = vertex.operators[-1] if vertex.operators else None
+    for operator in vertex.operators:
+        own = max((updates.get(rows, 0) for rows in operator.rows), default=None)
+        if operator.is_source:
+            came: int | None = own
+        else:
+            came = _sum(
+                outs[found] if isinstance(found, Operator) else _read(found, READ_RECORDS, updates)
+                for found in operator.inputs
+                if isinstance(found, Operator) or found.shuffles
+            )
+        went = came if operator.sink or (own is None and operator.node in _PASS_THROUGH) else own
+        if operator is last and vertex.shuffles and vertex.writes is not None:
+            went = _read(vertex.writes, WRITTEN_RECORDS, updates)
+        ins[operator], outs[operator] = came, went
+    local, remote, local_blocks, remote_blocks = (
+        _sum((_read(found, metric, updates) for found in vertex.reads if found.shuffles), empty=0)
+        for metric in (READ_LOCAL_BYTES, READ_REMOTE_BYTES, READ_LOCAL_BLOCKS, READ_REMOTE_BLOCKS)
+    )
+    heads = _sum(
+        [ins[operator] for operator in vertex.operators if operator.is_source]
+        + [_read(found, READ_RECORDS, updates) for found in vertex.reads if found.shuffles]
+    )
+    return Counts(
+        tuple((ins[operator], outs[operator]) for operator in vertex.operators),
+        (
+            heads,
+            None if last is None else outs[last],
+            _sum((local, remote)),
+            local,
+            remote,
+            local_blocks,
+            remote_blocks,
+            _bytes_out(vertex, updates, bytes_written),
+        ),
+    )
+
+
+def _bytes_out(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> int | None:
+    if vertex.shuffles and vertex.writes is not None:
+        return _read(vertex.writes, WRITTEN_BYTES, updates)
+    # Of all sinks only files are known to tell Spark what they wrote.
+    last = vertex.operators[-1] if vertex.operators else None
+    if last is not None and last.sink and ("File" in last.name or "InsertInto" in last.node):
+        return bytes_written
+    return None
+
+
+def _read(exchange: Exchange, metric: str, updates: Mapping[int, int]) -> int | None:
+    accumulator = exchange.metrics.get(metric)
+    return None if accumulator is None else updates.get(accumulator, 0)
+
+
+def _sum(
+    values: Iterator[int | None] | list[int | None] | tuple[int | None, ...], empty: int | None = None
+) -> int | None:
+    """Add up; one unknown makes the sum unknown, and nothing to add up is `empty`."""
+    total = empty
+    for value in values:
+        if value is None:
+            return None
+        total = value if total is None else total + value
+    return total

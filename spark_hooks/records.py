@@ -1,0 +1,344 @@
+"""Drained bytes → typed events; the kinds and their fields are Recorder.java's, and change together with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class _Record(msgspec.Struct, array_like=True):
+    """Every record is an array whose first element, the tag, is its kind."""
+
+
+class ApplicationEnd(_Record, tag=0):
+    """The SparkContext stopped."""
+
+    time_ms: int
+
+
+class PlanNode(msgspec.Struct, frozen=True, array_like=True):
+    """
+    A node of Spark's physical plan.
+
+    Args:
+        name: As Spark has it; some end in a space.
+        description: Spark's simpleString.
+        metrics: [display name, accumulator id, …]; names repeat on stateful nodes.
+        children: Subqueries come after the node's own children.
+    """
+
+    name: str
+    description: str
+    metrics: tuple[Any, ...]
+    children: tuple[PlanNode, ...]
+
+
+class ExecutionStart(_Record, tag=1):
+    """A SQL execution; `root` is its own id where it is the outermost."""
+
+    execution: int
+    root: int
+    time_ms: int
+    description: str | None
+    plan: PlanNode
+
+
+class PlanUpdate(_Record, tag=2):
+    """Adaptive execution replaced the plan."""
+
+    execution: int
+    plan: PlanNode
+
+
+class ExecutionEnd(_Record, tag=3):
+    """A SQL execution ended; `error` is None or empty where it succeeded."""
+
+    execution: int
+    time_ms: int
+    error: str | None
+
+
+class DriverUpdates(_Record, tag=4):
+    """SQL metrics that the driver itself set: [accumulator id, value, …]."""
+
+    execution: int
+    updates: tuple[int, ...]
+
+
+class Stage(msgspec.Struct, frozen=True, array_like=True):
+    """
+    A stage attempt.
+
+    Args:
+        shuffles: It writes a shuffle (a map stage).
+        scopes: Distinct names of its RDDs' scopes: names of plan nodes, 'WholeStageCodegen (n)'.
+    """
+
+    stage: int
+    attempt: int
+    tasks: int
+    shuffles: bool
+    parents: tuple[int, ...]
+    scopes: tuple[str, ...]
+
+
+class JobStart(_Record, tag=5):
+    """
+    A Spark job.
+
+    Args:
+        execution: Its SQL execution, −1 for none.
+        query: Streaming query id as a UUID, or None.
+        group: Job group; of a streaming query the run id.
+        batch: −1 outside streaming.
+    """
+
+    job: int
+    time_ms: int
+    execution: int
+    query: str | None
+    group: str | None
+    batch: int
+    stages: tuple[Stage, ...]
+
+
+class JobEnd(_Record, tag=6):
+    """A Spark job ended."""
+
+    job: int
+    time_ms: int
+    succeeded: bool
+
+
+class StageSubmitted(_Record, tag=7):
+    """A stage attempt begins; −1 where Spark told no time."""
+
+    time_ms: int
+    stage: Stage
+
+
+class StageCompleted(_Record, tag=8):
+    """A stage attempt ended; `failure` is None where it succeeded."""
+
+    stage: int
+    attempt: int
+    time_ms: int
+    failure: str | None
+
+
+class TaskStart(_Record, tag=9):
+    """A task attempt was launched; `attempt` counts the attempts of its partition, from 0."""
+
+    stage: int
+    stage_attempt: int
+    task: int
+    partition: int
+    attempt: int
+    launch_ms: int
+    executor: str
+
+
+class TaskEnd(_Record, tag=10):
+    """A task attempt ended; `updates` are its SQL metrics: [accumulator id, value, …], none after a failure."""
+
+    stage: int
+    stage_attempt: int
+    task: int
+    partition: int
+    attempt: int
+    launch_ms: int
+    executor: str
+    finish_ms: int
+    succeeded: bool
+    bytes_written: int
+    updates: tuple[int, ...]
+
+
+class LiveUpdate(_Record, tag=11):
+    """SQL metrics of a running task, as its last heartbeat told: cumulative values, not differences."""
+
+    stage: int
+    stage_attempt: int
+    task: int
+    updates: tuple[int, ...]
+
+
+class ExecutorMemory(_Record, tag=12):
+    """
+    What an executor's heartbeat told of its memory; peaks since the stage began.
+
+    Args:
+        values: Heap, non-heap, direct and mapped bytes; minor collections and ms; major ones and ms.
+    """
+
+    executor: str
+    time_ms: int
+    values: tuple[int, int, int, int, int, int, int, int]
+
+
+class ExecutorAdded(_Record, tag=13):
+    """An executor registered."""
+
+    executor: str
+    host: str
+    cores: int
+    time_ms: int
+
+
+class ExecutorRemoved(_Record, tag=14):
+    """An executor is gone."""
+
+    executor: str
+    time_ms: int
+
+
+class BlockManagerAdded(_Record, tag=15):
+    """An executor's block manager registered."""
+
+    executor: str
+    endpoint: str
+    memory_bytes: int
+
+
+class QueryStarted(_Record, tag=16):
+    """
+    A streaming query started a run.
+
+    Args:
+        id, run: UUIDs.
+        timestamp: ISO 8601, UTC; None where unknown.
+        trigger, sink: In Spark's words; None where the query was out of reach.
+    """
+
+    id: str
+    run: str
+    name: str | None
+    timestamp: str | None
+    trigger: str | None
+    sink: str | None
+
+
+class QueryProgress(_Record, tag=17):
+    """A micro-batch ended; Spark's own JSON."""
+
+    json: str
+
+
+class QueryTerminated(_Record, tag=18):
+    """A run ended; `exception` is None unless it failed."""
+
+    id: str
+    run: str
+    time_ms: int
+    exception: str | None
+
+
+class Fault(_Record, tag=19):
+    """The recorder itself failed on an event."""
+
+    text: str
+
+
+Record = (
+    ApplicationEnd
+    | ExecutionStart
+    | PlanUpdate
+    | ExecutionEnd
+    | DriverUpdates
+    | JobStart
+    | JobEnd
+    | StageSubmitted
+    | StageCompleted
+    | TaskStart
+    | TaskEnd
+    | LiveUpdate
+    | ExecutorMemory
+    | ExecutorAdded
+    | ExecutorRemoved
+    | BlockManagerAdded
+    | QueryStarted
+    | QueryProgress
+    | QueryTerminated
+    | Fault
+)
+
+
+class Source(msgspec.Struct, rename="camel"):
+    """What a progress event tells of one source."""
+
+    description: str = ""
+    num_input_rows: int = 0
+
+
+class Sink(msgspec.Struct, rename="camel"):
+    """What a progress event tells of the sink; −1 rows means that it does not know."""
+
+    description: str = ""
+    num_output_rows: int = -1
+
+
+class StateOperator(msgspec.Struct, rename="camel"):
+    """What a progress event tells of one stateful operator."""
+
+    memory_used_bytes: int = 0
+
+
+class Progress(msgspec.Struct, rename="camel"):
+    """A progress event; what this version of Spark does not tell keeps its default."""
+
+    id: str
+    run_id: str
+    batch_id: int
+    timestamp: str
+    num_input_rows: int = 0
+    duration_ms: dict[str, int] = {}
+    sources: tuple[Source, ...] = ()
+    sink: Sink = msgspec.field(default_factory=Sink)
+    state_operators: tuple[StateOperator, ...] = ()
+
+
+class Drained(msgspec.Struct, frozen=True):
+    """
+    One drain.
+
+    Args:
+        events: Listener events since the recorder was made.
+        record_ns: Time that the recorder spent in them.
+        dropped_records, dropped_live: What it gave up for want of room, since it was made.
+        records: In the order Spark told them; live updates last.
+    """
+
+    events: int
+    record_ns: int
+    dropped_records: int
+    dropped_live: int
+    records: list[Record]
+
+
+_raw = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_record = msgspec.msgpack.Decoder(Record)
+_integer = msgspec.msgpack.Decoder(int)
+_progress = msgspec.json.Decoder(Progress)
+
+
+def decode(drained: bytes) -> Drained:
+    """
+    Read what `Recorder.drain` handed over.
+
+    Raises:
+        msgspec.DecodeError: the bytes are not the recorder's; the two were not built together.
+    """
+    parts = _raw.decode(drained)
+    events, record_ns, dropped_records, dropped_live = (_integer.decode(part) for part in parts[:4])
+    return Drained(events, record_ns, dropped_records, dropped_live, [_record.decode(part) for part in parts[4:]])
+
+
+def progress(event: QueryProgress) -> Progress:
+    """
+    Read a progress event's JSON.
+
+    Raises:
+        msgspec.DecodeError: it lacks what every version of Spark tells.
+    """
+    return _progress.decode(event.json.encode())

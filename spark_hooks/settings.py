@@ -1,0 +1,86 @@
+"""How the hooks are set, and by whom."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from urllib.parse import urlsplit
+
+from streamgauge.errors import SettingError
+
+DEFAULT_URL = "http://127.0.0.1:8081"
+CONF_PREFIX = "spark.streamgauge."
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """
+    The hooks' settings. STREAMGAUGE_* beats spark.streamgauge.*, which beats the argument of `attach`.
+
+    | argument      | Spark configuration            | environment             | default                 |
+    |---------------|--------------------------------|-------------------------|-------------------------|
+    | `url`         | spark.streamgauge.url          | STREAMGAUGE_URL         | http://127.0.0.1:8081   |
+    | `token`       | spark.streamgauge.token        | STREAMGAUGE_TOKEN       | none                    |
+    | `interval_ms` | spark.streamgauge.interval_ms  | STREAMGAUGE_INTERVAL_MS | 1000                    |
+
+    Args:
+        url: Where the collector listens; http or https.
+        token: Sent as a bearer token; needed where the collector asks for one.
+        interval_ms: Between two pushes, 100 to 60000.
+    """
+
+    url: str = DEFAULT_URL
+    token: str | None = None
+    interval_ms: int = 1000
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingError(f"url {self.url!r}: expected http://host:port or https://host:port of a collector")
+        if not 100 <= self.interval_ms <= 60_000:
+            raise SettingError(f"interval_ms {self.interval_ms}: expected milliseconds between 100 and 60000")
+
+    @classmethod
+    def read(cls, arguments: Mapping[str, object], conf: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
+        """
+        Bring the three sources together.
+
+        Args:
+            arguments: Of `attach`; None where not given.
+            conf: Spark's configuration, of which spark.streamgauge.* is read.
+            environment: Of which STREAMGAUGE_* is read; the service's own names are left alone.
+
+        Raises:
+            SettingError: a setting of the configuration is unknown, or a value does not fit.
+        """
+        known = [field.name for field in fields(cls)]
+        found = {name: value for name, value in arguments.items() if value is not None}
+        for key, value in conf.items():
+            if key.startswith(CONF_PREFIX):
+                name = key.removeprefix(CONF_PREFIX)
+                if name not in known:
+                    raise SettingError(f"{key} is no setting{_nearest(key, [CONF_PREFIX + name for name in known])}")
+                found[name] = value
+        for name in known:
+            value = environment.get(f"STREAMGAUGE_{name.upper()}", "")
+            if value:
+                found[name] = value
+        return cls(
+            url=str(found.get("url", DEFAULT_URL)),
+            token=None if found.get("token") is None else str(found["token"]),
+            interval_ms=_whole("interval_ms", found.get("interval_ms", 1000)),
+        )
+
+
+def _whole(name: str, value: object) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise SettingError(f"{name} {value!r}: expected a whole number") from None
+
+
+def _nearest(key: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"
