@@ -1,0 +1,157 @@
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from examples import flights
+from examples.replay import Flight, read_flights, replay_batches, write_batch
+
+pytestmark = pytest.mark.spark
+
+SPAN = timedelta(hours=6)
+BATCHES = 10
+"""Within these, long delays push the watermark past flights that are yet to come."""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        zone = running.conf.get("spark.sql.session.timeZone")
+        running.conf.set("spark.sql.session.timeZone", "UTC")
+        yield running
+        running.conf.set("spark.sql.session.timeZone", zone)
+        return
+    started = flights.start_spark(tmp_path_factory.mktemp("spark"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def batches() -> list[list[Flight]]:
+    return list(replay_batches(read_flights(), SPAN, laps=1))[:BATCHES]
+
+
+def flown(batches: list[list[Flight]]) -> list[Flight]:
+    return [each for batch in batches for each in batch if each.departed is not None]
+
+
+def hour(moment: datetime | None) -> datetime:
+    assert moment is not None
+    return moment.replace(minute=0, second=0)
+
+
+def static(spark: SparkSession, folder: Path, batches: list[list[Flight]]) -> DataFrame:
+    for number, batch in enumerate(batches):
+        write_batch(batch, folder, f"{number:08d}.json")
+    return spark.read.schema(flights.SCHEMA).json(str(folder))
+
+
+def test_departures_are_those_of_a_plain_count(
+    spark: SparkSession, batches: list[list[Flight]], tmp_path: Path
+) -> None:
+    """Per hour of actual departure, origin and airline: how many, and their mean delay; cancelled flights are out."""
+    counted = flights.departures(static(spark, tmp_path, batches), flights.read_airlines(spark)).collect()
+    codes = {row.airline: row.carrier for row in flights.read_airlines(spark).collect()}
+    assert len(codes) == 16
+    delays: dict[tuple[datetime, str, str], list[int]] = defaultdict(list)
+    for each in flown(batches):
+        assert each.departure_delay_minutes is not None
+        delays[hour(each.departed), each.origin, each.carrier].append(each.departure_delay_minutes)
+    found = {
+        (datetime.fromtimestamp(row.window.start.timestamp(), timezone.utc), row.origin, codes[row.airline]): (
+            row.flights,
+            pytest.approx(row.mean_delay_minutes),
+        )
+        for row in counted
+    }
+    assert found == {key: (len(minutes), fmean(minutes)) for key, minutes in delays.items()}
+
+
+def streamed(
+    build: Callable[[DataFrame], DataFrame], spark: SparkSession, batches: list[list[Flight]], folder: Path
+) -> tuple[list[Row], int]:
+    """Feed one batch after another; returns all that the query put out, and the rows it dropped for being late."""
+    inputs = folder / "in"
+    inputs.mkdir()
+    writer = build(flights.read_stream(spark, inputs)).writeStream.option("checkpointLocation", str(folder / "state"))
+    query = writer.outputMode("update").queryName("streamed").format("memory").start()
+    try:
+        for number, batch in enumerate(batches):
+            write_batch(batch, inputs, f"{number:08d}.json")
+            query.processAllAvailable()
+        dropped = [
+            operator["numRowsDroppedByWatermark"]
+            for progress in query.recentProgress
+            for operator in progress["stateOperators"]
+        ]
+        return spark.table("streamed").collect(), sum(dropped)
+    finally:
+        query.stop()
+
+
+def too_late(batches: list[list[Flight]]) -> int:
+    """Flights whose hour was over when their batch began: the watermark is 4 hours behind the latest departure."""
+    count = 0
+    latest: datetime | None = None
+    for batch in batches:
+        departed = [each.departed for each in batch if each.departed is not None]
+        if latest is not None:
+            watermark = latest - timedelta(hours=4)
+            count += sum(hour(moment) + timedelta(hours=1) <= watermark for moment in departed)
+        latest = max([*departed, *([latest] if latest else [])], default=None)
+    return count
+
+
+def test_streamed_departures_lose_only_what_is_late(
+    spark: SparkSession, batches: list[list[Flight]], tmp_path: Path
+) -> None:
+    """What the last counts miss is what a plain model of the watermark calls late, and Spark says it dropped some."""
+    airlines = flights.read_airlines(spark)
+    rows, dropped = streamed(lambda frame: flights.departures(frame, airlines), spark, batches, tmp_path)
+    latest: dict[tuple[object, ...], int] = {}
+    for row in rows:
+        key = (row.window.start, row.origin, row.airline)
+        latest[key] = max(latest.get(key, 0), row.flights)
+    lost = len(flown(batches)) - sum(latest.values())
+    assert lost == too_late(batches)
+    assert 0 < dropped <= lost
+
+
+def late_legs(batches: list[list[Flight]]) -> Counter[tuple[str, str]]:
+    late = Counter[tuple[str, str]]()
+    for each in flown(batches):
+        for leg, minutes in (("departure", each.departure_delay_minutes), ("arrival", each.arrival_delay_minutes)):
+            if each.tail is not None and minutes is not None and minutes >= flights.LATE_MINUTES:
+                late[each.tail, leg] += 1
+    return late
+
+
+def test_late_aircraft_are_reported_once(spark: SparkSession, batches: list[list[Flight]], tmp_path: Path) -> None:
+    """Within one batch the watermark stands still: each registration once for departures and once for arrivals."""
+    everything = [[each for batch in batches for each in batch]]
+    rows, dropped = streamed(flights.late_aircraft, spark, everything, tmp_path)
+    assert dropped == 0
+    assert sorted((row.tail, row.leg) for row in rows) == sorted(late_legs(batches))
+    assert max(late_legs(batches).values()) > 1
+    assert all(row.delay_minutes >= flights.LATE_MINUTES for row in rows)
+
+
+def test_late_aircraft_are_reported_again_when_the_time_is_over(
+    spark: SparkSession, batches: list[list[Flight]], tmp_path: Path
+) -> None:
+    """As the watermark passes on, the same aircraft may be reported anew, but never twice in REPORT_ONCE_IN."""
+    rows, _ = streamed(flights.late_aircraft, spark, batches, tmp_path)
+    reports: dict[tuple[str, str], list[datetime]] = defaultdict(list)
+    for row in rows:
+        reports[row.tail, row.leg].append(row.departed)
+    gaps = [late - early for times in reports.values() for early, late in pairwise(sorted(times))]
+    assert reports.keys() <= late_legs(batches).keys()
+    assert gaps
+    assert min(gaps) > timedelta(hours=12)
+    assert len(rows) < sum(late_legs(batches).values())
