@@ -1,0 +1,160 @@
+"""/metrics: what of the store is told, and what not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.prometheus.exposition import STATES, expose
+from streamgauge import names
+
+JOB = f'job_id="{"d" * 32}",job_name="flights by hour"'
+VERTEX = f'{JOB},vertex_id="{"c" * 32}",vertex_name="Scan -> Filter"'
+
+
+def text(states: Any, *held: Any, now_ms: int = 5_000, by_subtask: bool = False) -> str:
+    return expose(states.snapshot(*held), now_ms, by_subtask).decode()
+
+
+def samples(rendered: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    found = [sample for family in text_string_to_metric_families(rendered) for sample in family.samples]
+    read = {(sample.name, tuple(sorted(sample.labels.items()))): sample.value for sample in found}
+    assert len(read) == len(found), "a series is there twice"
+    return read
+
+
+def lines(rendered: str, prefix: str) -> list[str]:
+    return [line for line in rendered.splitlines() if line.startswith(prefix)]
+
+
+@pytest.fixture
+def job(states: Any) -> Any:
+    columns = {
+        names.NUM_RECORDS_IN: states.column(5, None, 7),
+        names.NUM_RECORDS_IN + names.PER_SECOND: states.column(1.0, 1.0, 1.0),
+        names.BUSY_TIME: states.column(250.0, 900.0, float("nan")),
+        "notInTheCatalogue": states.column(1, 1, 1),
+    }
+    operators = {'Sink: "x"\\': {names.NUM_RECORDS_OUT: states.column(1, 2, 3)}}
+    return states.job(
+        states.vertex(3, columns=columns, operators=operators), metrics={names.INPUT_ROWS: 12, "why": "x"}
+    )
+
+
+def test_vertices_and_operators_are_told_as_a_whole(states: Any, job: Any) -> None:
+    """Counters are sums, gauges the greatest; exactly these lines."""
+    rendered = text(states, job)
+    assert lines(rendered, "streamgauge_vertex") + lines(rendered, "streamgauge_operator") == [
+        f"streamgauge_vertex_records_in_total{{{VERTEX}}} 12",
+        f"streamgauge_vertex_busy_ratio{{{VERTEX}}} 0.9",
+        f'streamgauge_operator_records_out_total{{{VERTEX},operator_name="Sink: \\"x\\"\\\\"}} 6',
+    ]
+    assert lines(rendered, "# TYPE streamgauge_vertex") == [
+        "# TYPE streamgauge_vertex_records_in_total counter",
+        "# TYPE streamgauge_vertex_busy_ratio gauge",
+    ]
+    assert lines(rendered, "streamgauge_job_input_rows_total") == [f"streamgauge_job_input_rows_total{{{JOB}}} 12"]
+    assert lines(rendered, "streamgauge_job_uptime_seconds") == [f"streamgauge_job_uptime_seconds{{{JOB}}} 2.0"]
+
+
+def test_subtasks_are_told_on_request(states: Any, job: Any) -> None:
+    """One series each, of those that have a value; NaN is none."""
+    rendered = text(states, job, by_subtask=True)
+    assert lines(rendered, "streamgauge_vertex") == [
+        f'streamgauge_vertex_records_in_total{{{VERTEX},subtask="0"}} 5',
+        f'streamgauge_vertex_records_in_total{{{VERTEX},subtask="2"}} 7',
+        f'streamgauge_vertex_busy_ratio{{{VERTEX},subtask="0"}} 0.25',
+        f'streamgauge_vertex_busy_ratio{{{VERTEX},subtask="1"}} 0.9',
+    ]
+
+
+@pytest.mark.parametrize("by_subtask", [False, True])
+def test_what_is_not_known_is_absent(states: Any, by_subtask: bool) -> None:
+    """A column without a value, or of NaN alone, makes no series and no family."""
+    columns = {names.NUM_RECORDS_IN: states.column(None, None), names.BUSY_TIME: states.column(float("nan"), None)}
+    held = states.job(states.vertex(columns=columns))
+    assert "streamgauge_vertex" not in text(states, held, by_subtask=by_subtask)
+
+
+@pytest.mark.parametrize("state", ["FINISHED", "FAILED", "CANCELED", "SUSPENDED"])
+def test_ended_and_silent_jobs_are_told_by_their_state_only(states: Any, state: str) -> None:
+    """Nothing new is heard of them, so nothing must seem to be."""
+    column = {names.NUM_RECORDS_IN: states.column(5, 5)}
+    held = states.job(states.vertex(columns=column), state=state, metrics={names.INPUT_ROWS: 12})
+    told = {name for name, pairs in samples(text(states, held)) if ("job_id", "d" * 32) in pairs}
+    assert told == {"streamgauge_job_state"}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_state_is_1_for_the_one_and_0_for_the_others(states: Any, state: str) -> None:
+    """So an alert on `== 1` and one on a change both work."""
+    told = {
+        dict(pairs)["state"]: value
+        for (name, pairs), value in samples(text(states, states.job(state=state))).items()
+        if name == "streamgauge_job_state"
+    }
+    assert told == {each: float(each == state) for each in STATES}
+
+
+def test_state_of_an_ended_job_stays_15_minutes(states: Any) -> None:
+    """Long enough for an alert to see it; that of a silent one stays as long as the job is held."""
+    end = 1_000_000
+    ended, silent = (states.job(state=state, modified_ms=end) for state in ("FAILED", "SUSPENDED"))
+    quarter = 15 * 60 * 1000
+    assert "streamgauge_job_state" in text(states, ended, now_ms=end + quarter)
+    assert "streamgauge_job_state" not in text(states, ended, now_ms=end + quarter + 1)
+    assert "streamgauge_job_state" in text(states, silent, now_ms=end + 10 * quarter)
+
+
+def test_applications_are_told_while_their_driver_speaks(states: Any) -> None:
+    """Driver, hooks and executors apart; and what all are together."""
+    told = states.app(
+        states.executor("a-1", metrics={names.HEAP_USED: 5}),
+        id="a",
+        driver={names.CPU_LOAD: 0.5, names.HEAP_USED: float("nan")},
+        hooks={names.HOOKS_RECORD_TIME: 2_000_000_000},
+    )
+    silent = states.app(states.executor("b-1", metrics={names.HEAP_USED: 5}), id="b", suspended=True)
+    whose = 'application_id="a",application_name="flights"'
+    rendered = text(states, told, silent)
+    assert lines(rendered, "streamgauge") == [
+        "streamgauge_task_slots 4",
+        "streamgauge_task_slots_available 4",
+        "streamgauge_registered_task_managers 1",
+        "streamgauge_running_jobs 0",
+        f"streamgauge_driver_jvm_cpu_load{{{whose}}} 0.5",
+        f"streamgauge_hooks_record_time_seconds_total{{{whose}}} 2.0",
+        f'streamgauge_executor_jvm_memory_heap_used_bytes{{{whose},executor_id="a-1"}} 5',
+    ]
+
+
+def test_hostile_names_read_back(states: Any) -> None:
+    """A query may be called anything; no label ends early, no series is there twice."""
+    name = 'a"} 1\nevil{x="'
+    held = states.job(states.vertex(name=name, columns={names.NUM_RECORDS_IN: states.column(1, 2)}), name=name)
+    read = samples(text(states, held))
+    assert ("streamgauge_vertex_records_in_total", "vertex_name", name) in {
+        (metric, key, value) for metric, pairs in read for key, value in pairs
+    }
+    assert not any(metric.startswith("evil") for metric, _ in read)
+
+
+def test_scrape_has_the_services_own_figures_too(client: Any) -> None:
+    """All in one text, without a timestamp, every series once."""
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    read = samples(answer.text)
+    assert read["streamgauge_service_jobs", ()] == 6.0
+    assert not any(name.endswith("_created") for name, _ in read)
+    assert all(len(line.rpartition("}")[2].split()) <= 2 for line in answer.text.splitlines() if line[0] != "#")
+
+
+def test_granularity_is_vertex_or_subtask(client: Any) -> None:
+    """Anything else is refused in the one shape of all failures."""
+    assert 'subtask="1"' in client.get("/metrics?granularity=subtask").text
+    assert 'subtask="1"' not in client.get("/metrics?granularity=vertex").text
+    answer = client.get("/metrics?granularity=job")
+    assert answer.status_code == 400
+    assert answer.json() == {"errors": ["query.granularity: Input should be 'vertex' or 'subtask'"]}

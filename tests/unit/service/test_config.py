@@ -1,0 +1,102 @@
+"""Settings: options before the environment, unknown and unsafe ones refused in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.config import HOOKS_SETTINGS, Config, is_loopback
+from streamgauge.errors import SettingError
+
+
+def refusal(environ: dict[str, str], **options: object) -> str:
+    with pytest.raises(SettingError) as error:
+        Config.read(environ, **options)
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+def test_defaults_are_loopback_and_flinks_port() -> None:
+    """What `streamgauge serve` alone does."""
+    assert Config.read({}) == Config("127.0.0.1", 8081, "", False, (), 32 * 1024 * 1024)
+
+
+def test_environment_sets_and_options_override() -> None:
+    """Every setting has a variable; an option that was not given leaves it."""
+    environ = {
+        "STREAMGAUGE_HOST": "0.0.0.0",
+        "STREAMGAUGE_PORT": "9000",
+        "STREAMGAUGE_PUSH_TOKEN": "secret",
+        "STREAMGAUGE_INSECURE": "yes",
+        "STREAMGAUGE_ALLOWED_HOSTS": "a.test, b.test,",
+        "STREAMGAUGE_MAX_PUSH_BYTES": "5",
+        "PATH": "/bin",
+    }
+    assert Config.read(environ) == Config("0.0.0.0", 9000, "secret", True, ("a.test", "b.test"), 5)
+    overridden = Config.read(environ, port=1, host=None, allowed_hosts=(), push_token="other")
+    assert overridden == Config("0.0.0.0", 1, "other", True, ("a.test", "b.test"), 5)
+
+
+def test_the_hooks_token_serves_for_pushes_unless_the_service_has_its_own() -> None:
+    """One variable for a driver and a service in one environment; empty is not set."""
+    assert Config.read({"STREAMGAUGE_TOKEN": "shared"}).push_token == "shared"
+    assert Config.read({"STREAMGAUGE_PUSH_TOKEN": "own", "STREAMGAUGE_TOKEN": "shared"}).push_token == "own"
+    assert Config.read({"STREAMGAUGE_PUSH_TOKEN": "", "STREAMGAUGE_TOKEN": ""}).push_token == ""
+
+
+def test_unknown_setting_is_refused_with_the_nearest_name() -> None:
+    """A typo must not be a default silently taken."""
+    assert refusal({"STREAMGAUGE_PROT": "1"}) == "unknown setting STREAMGAUGE_PROT; did you mean STREAMGAUGE_PORT?"
+
+
+def test_settings_of_the_hooks_are_let_be() -> None:
+    """They may share the environment."""
+    assert Config.read(dict.fromkeys(HOOKS_SETTINGS - {"STREAMGAUGE_TOKEN"}, "x")) == Config()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("STREAMGAUGE_PORT", "http", "STREAMGAUGE_PORT='http': a whole number was expected"),
+        ("STREAMGAUGE_PORT", "65536", "port 65536: a port is a number from 0 to 65535"),
+        ("STREAMGAUGE_INSECURE", "maybe", "STREAMGAUGE_INSECURE='maybe': true or false was expected"),
+        ("STREAMGAUGE_MAX_PUSH_BYTES", "0", "max-push-bytes 0: a push needs at least 1 byte"),
+    ],
+)
+def test_mistyped_value_names_setting_value_and_expectation(variable: str, value: str, expected: str) -> None:
+    """So that it can be put right without the manual."""
+    assert refusal({variable: value}) == expected
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "streamgauge.test"])
+def test_beyond_loopback_a_token_or_insecure_is_needed(host: str) -> None:
+    """The refusal names every remedy."""
+    message = refusal({}, host=host) if host else ""
+    assert not host or all(
+        remedy in message for remedy in ("--push-token", "STREAMGAUGE_PUSH_TOKEN", "--insecure", "127.0.0.1")
+    )
+    assert Config(host=host, push_token="t").host == host
+    assert Config(host=host, insecure=True).host == host
+    with pytest.raises(SettingError):
+        Config(host=host)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("localhost", True),
+        ("LOCALHOST", True),
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("", False),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("localhost.evil.test", False),
+        ("127.0.0.1.evil.test", False),
+        ("10.0.0.1", False),
+    ],
+)
+def test_loopback_is_this_machine_only(host: str, loopback: bool) -> None:
+    """A name that merely looks like it is not."""
+    assert is_loopback(host) is loopback
