@@ -14,7 +14,8 @@ help:
 	@echo "make check   lint, formatting and types only"
 	@echo "make clean   remove the virtual environment and the fetched Java"
 
-demo: $(VENV)/.installed-demo
+# What the tests need holds all that the demo needs.
+demo: $(firstword $(wildcard $(VENV)/.installed-test) $(VENV)/.installed-demo)
 	@exec $(BIN)/streamgauge demo
 
 # A Java that is missing is fetched before the tests, not in one of them.

@@ -31,8 +31,8 @@ JOB_END_LIMIT_S = 45.0
 POLL_S = 0.5
 REQUEST_LIMIT_S = 5.0
 
-SHOWN = (names.NUM_RECORDS_OUT + names.PER_SECOND, names.BUSY_TIME)
-"""What the printed requests ask of a query's source."""
+SHOWN = (names.NUM_RECORDS_IN, names.NUM_RECORDS_IN + names.PER_SECOND)
+"""What the printed requests ask for."""
 
 _REPLACED = ("HOST", "PORT", "URL", "TOKEN", "PUSH_TOKEN", "INSECURE", "ENABLED")
 _FOREIGN_SPARK = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
@@ -159,27 +159,28 @@ def _watch(service: Child, job: Child, url: str, stopped: threading.Event, say: 
 
 def example_requests(url: str, get: Callable[[str], Any]) -> list[str]:
     """
-    Return commands that show the running queries' figures; none before all of them would show something.
+    Return commands that show each running query's figures, at the vertex that reads most; none before all have read.
 
     Args:
         url: The service's.
         get: Returns the JSON at a URL, or None where it cannot be had.
     """
-    overview = get(f"{url}/jobs/overview")
-    jobs = [job for job in (overview or {}).get("jobs", []) if job["state"] == "RUNNING"]
-    sources = []
-    for job in jobs:
-        detail = get(f"{url}/jobs/{job['jid']}")
-        if not detail or not detail["vertices"]:
-            return []
-        source = detail["vertices"][0]["id"]
-        metrics = f"{url}/jobs/{job['jid']}/vertices/{source}/subtasks/metrics?get={','.join(SHOWN)}"
-        if not get(metrics):
-            return []
-        sources.append(metrics)
-    if not sources:
+    overview = get(f"{url}/jobs/overview") or {"jobs": []}
+    jobs = [f"{url}/jobs/{job['jid']}" for job in overview["jobs"] if job["state"] == "RUNNING"]
+    busiest = [_busiest(job, get) for job in jobs]
+    if not busiest or None in busiest:
         return []
-    return [f"curl '{address}'" for address in (f"{url}/jobs/overview", *sources)]
+    return [f"curl '{address}'" for address in (f"{url}/jobs/overview", *busiest)]
+
+
+def _busiest(job: str, get: Callable[[str], Any]) -> str | None:
+    detail = get(job) or {"vertices": []}
+    read: dict[str, float] = {}
+    for vertex in detail["vertices"]:
+        address = f"{job}/vertices/{vertex['id']}/subtasks/metrics?get={','.join(SHOWN)}"
+        read[address] = sum(figure["sum"] for figure in get(address) or () if figure["id"] == names.NUM_RECORDS_IN)
+    address = max(read, key=read.__getitem__, default=None)
+    return address if address is not None and read[address] > 0 else None
 
 
 def _get(url: str) -> Any:

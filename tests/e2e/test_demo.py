@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.names import NUM_RECORDS_OUT
+from streamgauge.names import NUM_RECORDS_IN
 
 ROOT = Path(__file__).parents[2]
 STARTS_WITHIN_S = 150.0
@@ -140,8 +140,8 @@ def test_demo_shows_growing_counts_and_ends_without_a_trace(start: Callable[...,
     jobs = get(f"{url}/jobs/overview")["jobs"]
     assert sorted(job["name"] for job in jobs) == ["departures", "late-aircraft"]
     assert {job["state"] for job in jobs} == {"RUNNING"}
-    for source in requests[1:]:
-        await_growth(f"{source.partition('?')[0]}?get={NUM_RECORDS_OUT}&agg=sum")
+    for vertex in requests[1:]:
+        await_growth(f"{vertex.partition('?')[0]}?get={NUM_RECORDS_IN}&agg=sum")
 
     assert demo.end(signal.SIGINT) == 0
     assert "Traceback" not in "\n".join(demo.lines)

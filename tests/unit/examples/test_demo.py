@@ -5,17 +5,21 @@ from examples.demo import SHOWN, child_environment, example_requests
 URL = "http://127.0.0.1:8081"
 
 
-def service(jobs: dict[str, tuple[str, list[str], bool]]):
-    """A REST of `jobs`: jid to state, vertices, and whether their metrics have values; it checks no parameters."""
+def service(jobs: dict[str, tuple[str, dict[str, float | None]]]):
+    """A REST of `jobs`: jid to state, and what its vertices have read, if it is known; it checks no parameters."""
     answers: dict[str, object] = {
-        f"{URL}/jobs/overview": {"jobs": [{"jid": jid, "state": state} for jid, (state, _, _) in jobs.items()]}
+        f"{URL}/jobs/overview": {"jobs": [{"jid": jid, "state": state} for jid, (state, _) in jobs.items()]}
     }
-    for jid, (_, vertices, has_values) in jobs.items():
+    for jid, (_, vertices) in jobs.items():
         answers[f"{URL}/jobs/{jid}"] = {"vertices": [{"id": vertex} for vertex in vertices]}
-        for vertex in vertices:
-            query = f"{URL}/jobs/{jid}/vertices/{vertex}/subtasks/metrics?get={','.join(SHOWN)}"
-            answers[query] = [{"id": SHOWN[0], "sum": 1.0}] if has_values else []
+        for vertex, read in vertices.items():
+            figures = [{"id": SHOWN[0], "sum": read}, {"id": SHOWN[1], "sum": 1e9}]
+            answers[request("", jid, vertex)] = figures if read is not None else []
     return answers.get
+
+
+def request(command: str, jid: str, vertex: str) -> str:
+    return f"{command}{URL}/jobs/{jid}/vertices/{vertex}/subtasks/metrics?get={','.join(SHOWN)}"
 
 
 def test_children_share_a_token_of_their_own(tmp_path: Path) -> None:
@@ -38,20 +42,22 @@ def test_children_share_a_token_of_their_own(tmp_path: Path) -> None:
     }
 
 
-def test_requests_name_the_first_vertex_of_every_running_query() -> None:
-    """Vertices come sources first; an ended query is not shown."""
-    get = service({"a": ("RUNNING", ["a0", "a1"], True), "b": ("RUNNING", ["b0"], True), "c": ("CANCELED", [], False)})
+def test_requests_name_the_vertex_of_every_running_query_that_reads_most() -> None:
+    """The first vertex may read a small table that is joined; an ended query is not shown."""
+    a = ("RUNNING", {"a0": 16.0, "a1": 900.0, "a2": None})
+    get = service({"a": a, "b": ("RUNNING", {"b0": 1.0}), "c": ("CANCELED", {"c0": 7.0})})
     assert example_requests(URL, get) == [
         f"curl '{URL}/jobs/overview'",
-        f"curl '{URL}/jobs/a/vertices/a0/subtasks/metrics?get={','.join(SHOWN)}'",
-        f"curl '{URL}/jobs/b/vertices/b0/subtasks/metrics?get={','.join(SHOWN)}'",
+        request("curl '", "a", "a1") + "'",
+        request("curl '", "b", "b0") + "'",
     ]
 
 
-def test_no_requests_before_all_of_them_show_something() -> None:
-    """A printed request works when it is printed."""
-    running = ("RUNNING", ["a0"], True)
+def test_no_requests_before_all_queries_have_read() -> None:
+    """A printed request shows something when it is printed."""
+    a = ("RUNNING", {"a0": 1.0})
     assert example_requests(URL, lambda _: None) == []
     assert example_requests(URL, service({})) == []
-    assert example_requests(URL, service({"a": running, "b": ("RUNNING", [], False)})) == []
-    assert example_requests(URL, service({"a": running, "b": ("RUNNING", ["b0"], False)})) == []
+    assert example_requests(URL, service({"a": a, "b": ("RUNNING", {})})) == []
+    assert example_requests(URL, service({"a": a, "b": ("RUNNING", {"b0": None})})) == []
+    assert example_requests(URL, service({"a": a, "b": ("RUNNING", {"b0": 0.0})})) == []
