@@ -179,8 +179,8 @@ def _busiest(job: str, get: Callable[[str], Any]) -> str | None:
     for vertex in detail["vertices"]:
         address = f"{job}/vertices/{vertex['id']}/subtasks/metrics?get={','.join(SHOWN)}"
         read[address] = sum(figure["sum"] for figure in get(address) or () if figure["id"] == names.NUM_RECORDS_IN)
-    address = max(read, key=read.__getitem__, default=None)
-    return address if address is not None and read[address] > 0 else None
+    most = max(read, key=read.__getitem__, default=None)
+    return most if most is not None and read[most] > 0 else None
 
 
 def _get(url: str) -> Any:
