@@ -76,9 +76,7 @@ class Retention:
             gone = {job.job.jid for job in jobs}
             in_use = {job.app.id for jid, job in snapshot.jobs.items() if jid not in gone}
             apps = tuple(
-                app
-                for app in snapshot.apps.values()
-                if app.suspended and app.app.id not in in_use and self._is_long_silent(app, now_ns)
+                app for app in snapshot.apps.values() if app.app.id not in in_use and self._is_long_silent(app, now_ns)
             )
             if jobs or apps:
                 left = {app.app.id for app in apps}

@@ -130,9 +130,8 @@ def _planned(where: str, vertex: wire.Vertex, held: VertexState | None) -> Verte
 
 
 def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> VertexState:
-    resized = figures.size != held.size
     operators = held.operators
-    if figures.operators or resized:
+    if figures.operators:
         operators = dict(held.operators)
         for group in figures.operators:
             if group.operator not in operators:
@@ -150,7 +149,7 @@ def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> Ver
         operators=operators,
         subtasks=held.subtasks if figures.subtasks is None else _times(figures.subtasks),
     )
-    if resized:
+    if figures.size != held.size:
         _check_lengths(where, held.size, after)
     return after
 

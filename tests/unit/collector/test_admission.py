@@ -122,6 +122,7 @@ APPLICATION = {
     "slots": (lambda f: {"executors": (f.executor(slots=-1),)}, MalformedFrame, "4 cores and -1 slots"),
     "running jid": (lambda f: {"executors": (f.executor(running={"J": 1}),)}, MalformedFrame, "running is 'J'"),
     "running tasks": (lambda f: {"executors": (f.executor(running={"": -1}),)}, MalformedFrame, "-1 running tasks"),
+    "endpoint": (lambda f: {"executors": (f.executor(endpoint=LONG),)}, InvalidName, "endpoint 'xxx"),
     "executor without id": (lambda f: {"executors": (f.executor(""),)}, InvalidName, "executor '': id is empty"),
     "driver metric": (lambda f: {"driver": {"": 1}}, InvalidName, "driver: metric name '' has 0 characters"),
     "hooks metric": (lambda f: {"hooks": {"x" * 513: 1}}, InvalidName, "has 513 characters, expected 1 to 512"),
@@ -207,6 +208,22 @@ BOUNDS = {
         "tasks of 2 jobs, at most 1 are held",
     ),
 }
+
+
+FIGURES = {
+    "vertices": lambda f: {"plan": None, "vertices": (f.figures(), f.figures(ALIEN))},
+    "operators": lambda f: _vertices(
+        f, operators=(wire.OperatorColumns("b" * 32, ()), wire.OperatorColumns(ALIEN, ()))
+    ),
+    "executors": lambda f: _vertices(f, subtasks=f.subtasks(0, 1, executors=("app-1-1", "app-1-2"))),
+}
+
+
+@pytest.mark.parametrize("limit", FIGURES)
+def test_more_figures_than_a_limit_are_too_large(new_collector, frames, limit):
+    """Figures are bounded before they are compared with the plan."""
+    with pytest.raises(FrameTooLarge, match=f"2 {limit}, at most 1 are taken"):
+        new_collector(**{limit: 1}).push(frames.frame(**FIGURES[limit](frames)))
 
 
 @pytest.mark.parametrize("limit", BOUNDS)

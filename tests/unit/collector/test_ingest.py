@@ -6,6 +6,9 @@ import threading
 
 import pytest
 
+from collector.ingest import Ingest
+from collector.limits import Limits
+from collector.store import MetricStore, Snapshot
 from streamgauge import wire
 from streamgauge.errors import (
     CollectorError,
@@ -193,6 +196,14 @@ def test_series_past_the_limit_are_refused_but_held_ones_move_on(new_collector, 
     assert collector.push(frames.frame(seq=2, vertices=two)) == (1, 0, 0)
 
 
+def test_held_jobs_move_on_even_above_a_lowered_limit(collector, frames):
+    """A store that holds more than the limit refuses growth only."""
+    two = (frames.figures(columns=(frames.column("numRecordsIn", 1, 2),)),)
+    collector.push(frames.frame(vertices=two))
+    lowered = Ingest(collector.store, collector.clock, Limits(series=1))
+    assert lowered.push(wire.encode([frames.frame(seq=2, vertices=two)])).accepted == 1
+
+
 def test_room_left_by_another_writer_can_be_used(new_collector, frames):
     """Values are counted anew when something else, such as retention, has swapped the snapshot."""
     collector = new_collector(series=2)
@@ -233,6 +244,25 @@ def test_totals_count_frames_by_outcome_and_refusals_by_reason(collector, frames
     assert dict(totals.refused) == {"MalformedFrame": 2}
     assert totals.bytes == size + 2
     assert totals.refused_at_ms == 1_000_010
+
+
+class WatchedStore(MetricStore):
+    """A store that checks that its writer holds the lock; it does not check who the writer is."""
+
+    def swap(self, snapshot: Snapshot) -> None:
+        assert self.lock.locked()
+        super().swap(snapshot)
+
+
+def test_write_holds_the_lock_and_leaves_it_free(collector, frames):
+    """Requirement: writers hold the store's lock from reading the snapshot to swapping it, refused or not."""
+    store = WatchedStore()
+    ingest = Ingest(store, collector.clock, Limits())
+    ingest.push(wire.encode([frames.frame()]))
+    assert not store.lock.locked()
+    with pytest.raises(NeedsFullFrame):
+        ingest.push(wire.encode([frames.frame(seq=9, base=8)]))
+    assert not store.lock.locked()
 
 
 def test_pushes_of_many_threads_lose_nothing(collector, frames):

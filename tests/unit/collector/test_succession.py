@@ -180,6 +180,20 @@ def test_arrays_are_read_only_views_of_their_own_column(collector, frames):
     assert held.values.dtype == np.int64
 
 
+def test_subtask_times_are_kept_apart(collector, frames):
+    """Each of the four arrays arrives in its own place, with the executors that one of them indexes."""
+    arrays = [np.array([number, -1], dtype="<i8").tobytes() for number in (1, 0, 3, 4)]
+    collector.push(frames.frame(vertices=(frames.figures(subtasks=wire.Subtasks(*arrays, ("app-1-7",))),)))
+    found = collector.job().vertices[frames.VERTEX].subtasks
+    assert [array.tolist() for array in (found.attempt, found.executor, found.start_ms, found.end_ms)] == [
+        [1, -1],
+        [0, -1],
+        [3, -1],
+        [4, -1],
+    ]
+    assert found.executors == ("app-1-7",)
+
+
 def test_transient_gauges_leave_when_the_job_ends(held, frames):
     """Busy, idle and back-pressured time are removed at the end, as in Flink's store; counts stay."""
     ended = frames.job(state="FINISHED", since_ms={"FINISHED": 9}, end_ms=9)
@@ -205,6 +219,9 @@ def test_ended_job_that_starts_again_has_not_ended(held, frames):
     held.clock.advance(3)
     held.push(frames.frame(attempt=wire.Attempt(3, "run-3"), job=frames.job(state="FAILED")))
     assert held.job().ended_ns == 3_000_000
+    held.clock.advance(1)
+    held.push(frames.frame(attempt=wire.Attempt(4, "run-4"), job=frames.job(state="FAILED")))
+    assert held.job().ended_ns == 4_000_000
 
 
 def test_modified_ms_tells_the_latest_change_of_state(collector, frames):
