@@ -30,10 +30,9 @@ class Demo:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
-        code = "from streamgauge.cli import main; main()"
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, "demo", *options],
+            [sys.executable, "-m", "streamgauge", "demo", *options],
             env=os.environ | {"TMPDIR": str(folder), "PYTHONPATH": path},
             cwd=folder.parent,
             stdout=subprocess.PIPE,
@@ -176,7 +175,7 @@ def test_demo_says_that_the_service_has_died(start: Callable[..., Demo]) -> None
     """The job is not left running into the void: one line, exit code 1, nothing left."""
     demo = start("--port", "0")
     demo.await_line("starting Spark")
-    service = next(pid for pid, command in demo.processes() if "'serve'" in command)
+    service = next(pid for pid, command in demo.processes() if " serve " in command)
     os.kill(service, signal.SIGKILL)
     assert demo.process.wait(ENDS_WITHIN_S) == 1
     eventually(lambda: any("the service ended" in line for line in demo.lines), 10, lambda: str(demo.lines))

@@ -1,5 +1,5 @@
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -16,20 +16,6 @@ pytestmark = pytest.mark.spark
 SPAN = timedelta(hours=6)
 BATCHES = 10
 """Within these, long delays push the watermark past flights that are yet to come."""
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        zone = running.conf.get("spark.sql.session.timeZone")
-        running.conf.set("spark.sql.session.timeZone", "UTC")
-        yield running
-        running.conf.set("spark.sql.session.timeZone", zone)
-        return
-    started = flights.start_spark(tmp_path_factory.mktemp("spark"))
-    yield started
-    started.stop()
 
 
 @pytest.fixture(scope="module")
