@@ -26,21 +26,7 @@ SWEEP_INTERVAL_S = 1.0
 JOB_STATE_RETENTION_MS = 15 * 60 * 1000
 """How long after its end a job's state stays in /metrics, so that alerts can see it."""
 
-HOOKS_SETTINGS = frozenset(
-    PREFIX + name
-    for name in (
-        "URL",
-        "TOKEN",
-        "INTERVAL",
-        "NAME",
-        "ENABLED",
-        "LATENCY_INTERVAL",
-        "LATENCY_GRANULARITY",
-        "HISTORY_SIZE",
-        "AUTO_WATERMARK_INTERVAL",
-        "BUFFER_BYTES",
-    )
-)
+HOOKS_SETTINGS = frozenset({PREFIX + "URL", PREFIX + "TOKEN", PREFIX + "INTERVAL_MS"})
 """Settings of the hooks, which share the environment in one container or shell; not the service's to refuse."""
 
 

@@ -198,6 +198,11 @@ def recorded_frames() -> list[wire.Frame]:
 
 
 @pytest.fixture
+def recorded() -> list[wire.Frame]:
+    return recorded_frames()
+
+
+@pytest.fixture
 def clock() -> ManualClock:
     return ManualClock(NOW_MS)
 
