@@ -110,8 +110,8 @@ def _run_children(
     say: Callable[[str], None],
 ) -> None:
     say("starting the service...")
-    serve = f"from streamgauge.cli import main; main(['serve', '--host', {host!r}, '--port', '{port}'])"
-    service = Child("service", [sys.executable, "-c", serve], environment, folder, log_output=True)
+    serve = [sys.executable, "-m", "streamgauge", "serve", "--host", host, "--port", str(port)]
+    service = Child("service", serve, environment, folder, log_output=True)
     try:
         url = _await_service(service, stopped)
         if url is None:
