@@ -49,7 +49,7 @@ def run(host: str, port: int, speed: float | None, say: Callable[[str], None]) -
     Args:
         host: Address that the service listens on.
         port: 0 takes a free one.
-        speed: Simulated seconds a second, > 0; None for the usual one.
+        speed: Simulated seconds a second, > 0, at most examples.replay.FASTEST; None for the usual one.
         say: Takes one line for people.
 
     Raises:

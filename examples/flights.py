@@ -24,7 +24,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
 import streamgauge
-from examples.replay import FILE_PERIOD_S, SPEED, Feeder, data_file, read_flights, replay_batches
+from examples.replay import FASTEST, FILE_PERIOD_S, SPEED, Feeder, data_file, read_flights, replay_batches
 from streamgauge.errors import StreamgaugeError
 
 SCHEMA = """
@@ -149,7 +149,7 @@ def watch(queries: Sequence[StreamingQuery], feeder: Feeder, stopped: threading.
 
     Raises:
         PySparkException: a query failed.
-        OSError: the feeder could not write.
+        OSError: the feeder could not write; OverflowError: the replay has reached the year 9999.
     """
     silent = {query.name: query for query in queries}
     while not stopped.wait(0.5):
@@ -172,14 +172,14 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
 
     Args:
         collector: Base URL of a Streamgauge service; None for plain Spark.
-        speed: Simulated seconds a second, > 0.
+        speed: Simulated seconds a second, > 0, at most FASTEST.
         stopped: May be set by a signal handler.
 
     Raises:
         FlightsMissing: the data are not installed.
         StreamgaugeError: the hooks cannot be attached.
         PySparkException: Spark does not start, or a query failed.
-        OSError: the replay cannot be written; ConnectionError or Py4JNetworkError: the JVM has died.
+        OSError, OverflowError: the replay cannot go on; ConnectionError or Py4JNetworkError: the JVM has died.
     """
     flights = read_flights()
     with contextlib.ExitStack() as stack:
@@ -220,8 +220,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--collector", metavar="URL", help="a Streamgauge service; without it, plain Spark")
     parser.add_argument("--speed", type=float, default=SPEED, help="simulated seconds a second (default %(default)g)")
     options = parser.parse_args(arguments)
-    if not options.speed > 0:
-        parser.error(f"--speed must be greater than 0, not {options.speed:g}")
+    if not 0 < options.speed <= FASTEST:
+        parser.error(f"--speed must be greater than 0 and at most {FASTEST:g}, not {options.speed:g}")
     stopped = threading.Event()
     end_on_signals(stopped)
     try:
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ConnectionError, Py4JNetworkError) as error:
         print(f"error: Spark's JVM has gone ({error})", file=sys.stderr)
         return 1
-    except (StreamgaugeError, PySparkException, OSError) as error:
+    except (StreamgaugeError, PySparkException, OSError, OverflowError) as error:
         print(f"error: {str(error).splitlines()[0]}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -24,6 +24,9 @@ YEAR = timedelta(days=365)
 SPEED = 14_400.0
 """Simulated seconds a second, unless said: a year in 37 minutes, about 150 flights a second."""
 
+FASTEST = 86_400.0
+"""A day a second: about a thousand flights a second, and a month until the calendar ends with the year 9999."""
+
 FILE_PERIOD_S = 1.0
 """One file a folder in this many real seconds."""
 
@@ -171,6 +174,8 @@ class Feeder:
         batches: Each may be empty, and then no file is written.
         folders: They must exist.
 
+    `error` is why it has ended by itself: a disk that cannot be written, or the end of the calendar.
+
     `start` once, `stop` from any thread.
     """
 
@@ -179,7 +184,7 @@ class Feeder:
         self._folders = tuple(folders)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="flights-feeder", daemon=True)
-        self.error: OSError | None = None
+        self.error: OSError | OverflowError | None = None
 
     def start(self) -> None:
         """Begin with the first batch, now."""
@@ -199,7 +204,7 @@ class Feeder:
                         write_batch(batch, folder, f"{number:08d}.json")
                 if self._stopped.wait(FILE_PERIOD_S):
                     return
-        except OSError as error:
+        except (OSError, OverflowError) as error:
             self.error = error
 
 

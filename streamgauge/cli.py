@@ -44,7 +44,9 @@ def serve(**options: object) -> None:
     "--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="Its port, 0 for a free one."
 )
 @click.option(
-    "--speed", type=click.FloatRange(min=0, min_open=True), help="Simulated seconds a second.  [default: 14400]"
+    "--speed",
+    type=click.FloatRange(0, 86400, min_open=True),
+    help="Simulated seconds a second.  [default: 14400]",
 )
 def demo(host: str, port: int, speed: float | None) -> None:
     """Start the service and a Spark job on real data, until Ctrl-C."""

@@ -188,6 +188,18 @@ def test_feeder_tells_that_it_cannot_write(tmp_path) -> None:
     assert isinstance(feeder.error, FileNotFoundError)
 
 
+def test_feeder_tells_that_the_calendar_is_over(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some eight thousand laps there is no later year; the job ends with a reason instead of falling silent."""
+    monkeypatch.setattr(replay, "FILE_PERIOD_S", 0.0)
+    last = replay_batches([flight(0)], YEAR, laps=9000)
+    feeder = Feeder(itertools.islice(last, 7986, None), [tmp_path])
+    feeder.start()
+    for thread in threading.enumerate():
+        if thread.name == "flights-feeder":
+            thread.join(10)
+    assert isinstance(feeder.error, OverflowError)
+
+
 def test_missing_data_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line with the remedy, not a traceback about a distribution."""
 
