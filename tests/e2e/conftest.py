@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,20 +66,28 @@ def eventually(check: Callable[[], Any], timeout_s: float = 30.0) -> Any:
         time.sleep(0.2)
 
 
+@contextmanager
+def serving(*options: str) -> Iterator[str]:
+    """A service of its own process; yields its URL."""
+    command = [sys.executable, "-m", "streamgauge", "serve", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            url = re.search(r"http://\S+", line)
+            assert url, f"the service said {line!r}"
+            yield url.group()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+
+
 @pytest.fixture(scope="session")
 def service() -> Iterator[str]:
-    """The URL of a service of its own process."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "streamgauge", "serve", "--port", "0"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    url = re.search(r"http://\S+", line)
-    assert url, f"the service said {line!r}"
-    yield url.group()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
-    process.stdout.close()
+    """The URL of the service that all tests push to."""
+    with serving("--port", "0") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
