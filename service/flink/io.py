@@ -19,6 +19,7 @@ COUNTS = {
     "read-records": names.NUM_RECORDS_IN,
     "write-records": names.NUM_RECORDS_OUT,
 }
+_LONG = 2.0**63
 _TIMES: Io = {"accumulated-backpressured-time": 0, "accumulated-idle-time": 0, "accumulated-busy-time": 0.0}
 """Not measured: the catalogue has no accumulated times, and Flink has no word for not knowing them."""
 
@@ -46,9 +47,10 @@ def _count(state: VertexState, metric: str) -> Count:
     column = state.columns.get(metric)
     if column is None:
         return Count(np.zeros(state.size, dtype=np.int64), np.zeros(state.size, dtype=np.bool_))
-    known = np.isfinite(column.values)
+    # A count that came as a float and is none, NaN or past a Java long, is not known.
+    known = np.abs(column.values) < _LONG if column.values.dtype.kind == "f" else np.ones(state.size, dtype=np.bool_)
     if column.present is not None:
-        known &= column.present
+        known = known & column.present
     return Count(np.where(known, column.values, 0).astype(np.int64), known)
 
 

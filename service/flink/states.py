@@ -11,6 +11,8 @@ from streamgauge.wire import ENDED_STATES
 UNKNOWN_MS = -1
 """Flink's word for a time that is not known or not yet there."""
 
+_LONG_MAX = 2**63 - 1
+
 JOB_STATES = (
     "INITIALIZING",
     "CREATED",
@@ -65,11 +67,12 @@ class Span:
 
     @classmethod
     def of(cls, start_ms: int, end_ms: int, now_ms: int) -> Span:
-        """Return the span from `start_ms` to `end_ms`; what is below 0 is unknown."""
+        """Return the span from `start_ms` to `end_ms`; what is below 0 is unknown, what no Java long holds is cut."""
         if start_ms < 0:
             return cls(UNKNOWN_MS, UNKNOWN_MS, UNKNOWN_MS)
-        until = now_ms if end_ms < 0 else end_ms
-        return cls(start_ms, max(end_ms, UNKNOWN_MS), max(0, until - start_ms))
+        start_ms, end_ms = min(start_ms, _LONG_MAX), max(UNKNOWN_MS, min(end_ms, _LONG_MAX))
+        until_ms = now_ms if end_ms == UNKNOWN_MS else end_ms
+        return cls(start_ms, end_ms, max(0, until_ms - start_ms))
 
     def body(self) -> dict[str, int]:
         """Return it as it stands in Flink's bodies."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from service.cluster import connected, executors, free_slots, running_tasks
 from service.flink.query import Query
 from streamgauge import names
@@ -125,4 +127,6 @@ def _metrics(metrics: dict[str, Scalar]) -> dict[str, object]:
 
 def _whole(metrics: dict[str, Scalar], name: str) -> int:
     value = metrics.get(name, 0)
-    return 0 if isinstance(value, str) else int(value)
+    if isinstance(value, str) or not math.isfinite(value):
+        return 0
+    return int(value)

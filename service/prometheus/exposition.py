@@ -107,7 +107,8 @@ def _whole(column: Column, whose: str, family: Family) -> Iterator[tuple[str, Va
     known = column.values[columns.subtasks(column)]
     known = known[~np.isnan(known)]
     if known.size:
-        yield whose, (known.sum() if family.kind == "counter" else known.max()).item()
+        with np.errstate(all="ignore"):
+            yield whose, (known.sum() if family.kind == "counter" else known.max()).item()
 
 
 def _add(exposition: Exposition, family: Family, samples: Samples) -> None:

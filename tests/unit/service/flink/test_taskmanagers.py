@@ -29,8 +29,14 @@ def test_slots_and_heartbeat_are_the_executors(states: Any) -> None:
 
 def test_executor_of_which_little_is_known(states: Any) -> None:
     """No slots, no port, no metrics: Flink's −1 and 0."""
-    body = detail(states, states.executor(cores=0, slots=0, endpoint="local", metrics={names.HEAP_USED: "?"}))
+    body = detail(
+        states,
+        states.executor(
+            cores=0, slots=0, endpoint="local", metrics={names.HEAP_USED: "?", names.HEAP_MAX: float("inf")}
+        ),
+    )
     assert (body["dataPort"], body["totalResource"]["cpuCores"], body["metrics"]["heapUsed"]) == (-1, 0.0, 0)
+    assert body["metrics"]["heapMax"] == 0
 
 
 def test_digest_of_metrics(states: Any) -> None:

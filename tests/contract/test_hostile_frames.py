@@ -1,0 +1,120 @@
+"""Whatever the collector takes in, the service can show: no push makes an endpoint fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from collector.ingest import Ingest
+from collector.limits import Limits
+from collector.store import MetricStore
+from service.flink.query import Query
+from service.flink.rest import RESOURCES
+from service.prometheus import exposition, flink
+from streamgauge import names, wire
+from streamgauge.clock import ManualClock
+from streamgauge.errors import IngestError
+
+JID, VERTEX, OPERATOR, EXECUTOR = "d" * 32, "c" * 32, "b" * 32, "x-0"
+
+LONGS = st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)])
+WIDE = LONGS | st.just(2**64 - 1)
+DOUBLES = st.sampled_from([0.0, -0.0, 1.5, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf")])
+TEXT = st.text(min_size=1, max_size=6) | st.sampled_from(['"', "\\", "\n", "<b>", "a.b", "\x00", "{}", "#"])
+SCALARS = st.booleans() | WIDE | DOUBLES | TEXT
+METRICS = st.sampled_from([metric.name for metric in names.METRICS]) | TEXT
+STATES = st.sampled_from(wire.JobState.__args__)
+SIZE = 3
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[wire.Column, ...]:
+    found = []
+    for name in draw(st.lists(METRICS, max_size=4, unique=True)):
+        kind = draw(st.sampled_from([LONGS, DOUBLES]))
+        values = np.array(draw(st.lists(kind, min_size=SIZE, max_size=SIZE)), np.int64 if kind is LONGS else np.float64)
+        found.append(wire.column(name, values, np.array(draw(st.lists(st.booleans(), min_size=SIZE, max_size=SIZE)))))
+    return tuple(found)
+
+
+@st.composite
+def subtasks(draw: st.DrawFn) -> wire.Subtasks:
+    def longs(values: Any) -> bytes:
+        return np.array(draw(st.lists(values, min_size=SIZE, max_size=SIZE)), dtype="<i8").tobytes()
+
+    return wire.Subtasks(longs(LONGS), longs(st.sampled_from([-1, 0])), longs(LONGS), longs(LONGS), (EXECUTOR,))
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> list[wire.Frame]:
+    app = wire.App("x", draw(TEXT), draw(WIDE), draw(TEXT), "4", "0")
+    attempt = wire.Attempt(draw(WIDE), "run")
+    job = wire.Job(
+        JID,
+        draw(TEXT),
+        "STREAMING",
+        draw(STATES),
+        draw(st.dictionaries(STATES, WIDE)),
+        draw(WIDE),
+        draw(TEXT),
+        "task",
+        draw(st.dictionaries(METRICS, SCALARS, max_size=4)),
+        draw(TEXT),
+    )
+    operator = wire.Operator(OPERATOR, draw(TEXT), draw(TEXT), draw(TEXT))
+    vertex = wire.Vertex(VERTEX, draw(TEXT), (operator,), (), draw(st.booleans()))
+    figures = wire.VertexColumns(
+        VERTEX,
+        draw(st.integers(0, SIZE)),
+        SIZE,
+        draw(WIDE),
+        draw(columns()),
+        (wire.OperatorColumns(OPERATOR, draw(columns())),),
+        draw(st.none() | subtasks()),
+    )
+    executor = wire.Executor(
+        EXECUTOR,
+        draw(TEXT),
+        draw(st.integers(0, 2**64 - 1)),
+        draw(st.integers(0, 2**64 - 1)),
+        draw(st.dictionaries(st.sampled_from([JID, ""]), st.integers(0, 3))),
+        draw(WIDE),
+        draw(WIDE),
+        draw(WIDE),
+        draw(st.dictionaries(METRICS, SCALARS, max_size=4)),
+    )
+    told = {"driver": draw(st.dictionaries(METRICS, SCALARS, max_size=4)), "hooks": {}}
+    return [
+        wire.Frame(wire.WIRE_VERSION, app, attempt, 1, 0, draw(WIDE), 1000, executors=(executor,), **told),
+        wire.Frame(wire.WIRE_VERSION, app, attempt, 1, 0, draw(WIDE), 1000, job, wire.Plan((vertex,)), (figures,)),
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(frames())
+def test_what_was_taken_in_can_be_shown(pushed: list[wire.Frame]) -> None:
+    """Every resource answers and both expositions parse, each series once, whatever the values and names."""
+    clock = ManualClock(1_000_000)
+    store = MetricStore()
+    try:
+        Ingest(store, clock, Limits()).push(wire.encode(pushed))
+    except IngestError:
+        return
+    path = {"jobid": JID, "vertexid": VERTEX, "subtaskindex": "0", "taskmanagerid": EXECUTOR}
+    for resource, handler in RESOURCES.items():
+        ids = handler(Query.parse(store.snapshot(), clock.now_ms(), path, b""))
+        msgspec.json.encode(ids)
+        if resource.endswith("metrics"):
+            wanted = ",".join(each["id"] for each in ids)
+            query = Query(store.snapshot(), clock.now_ms(), path, {"get": [wanted]})
+            msgspec.json.encode(handler(query))
+    now_ms = clock.now_ms()
+    texts = [exposition.expose(store.snapshot(), now_ms, by_subtask) for by_subtask in (False, True)]
+    for text in (*texts, flink.expose(store.snapshot(), now_ms)):
+        found = [sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples]
+        assert len(found) == len({(sample.name, *sorted(sample.labels.items())) for sample in found})
