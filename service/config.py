@@ -14,7 +14,9 @@ PREFIX = "STREAMGAUGE_"
 REFRESH_INTERVAL_MS = 3_000
 """How often pages that speak Flink's REST are told to ask again; Flink's default."""
 PUSHES_AT_ONCE = 64
-"""Pushes being read or written at a time, so at most this many bodies in memory; one more is answered 429."""
+"""Pushes being read or written at a time; one more is answered 429."""
+PUSH_BYTES_AT_ONCE = 256 * 1024 * 1024
+"""Bytes of all their bodies; the push that goes past it is answered 429, unless it is the only one."""
 BODY_TIMEOUT_S = 30
 """A push whose body takes longer to arrive is answered 408, so that slow senders cannot hold every place."""
 THREAD_FROM_BYTES = 256 * 1024

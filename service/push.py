@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from collector.ingest import Ingest, Outcomes
-from service.config import BODY_TIMEOUT_S, PUSHES_AT_ONCE, THREAD_FROM_BYTES, Config
+from service.config import BODY_TIMEOUT_S, PUSH_BYTES_AT_ONCE, PUSHES_AT_ONCE, THREAD_FROM_BYTES, Config
 from service.doors import check_origin, check_token
 from service.errors import JSON, BodyTimeout, TooManyPushes
 from service.self_metrics import SelfMetrics
@@ -42,6 +42,7 @@ class Push:
         self._clock = clock
         self._figures = figures
         self._under_way = 0
+        self._bytes = 0
         self._in_threads = 0
 
     async def __call__(self, request: Request) -> Response:
@@ -73,35 +74,38 @@ class Push:
         _check_type(request)
         if self._under_way >= PUSHES_AT_ONCE:
             raise TooManyPushes(f"{PUSHES_AT_ONCE} pushes are under way, try again", _RETRY_AFTER_S)
+        body = bytearray()
         self._under_way += 1
         try:
-            body = await self._body(request)
+            await self._read_whole(request, body)
             self._figures.push_bytes.observe(len(body))
             started_ns = time.perf_counter_ns()
-            outcomes = await self._ingested(body)
+            outcomes = await self._ingested(bytes(body))
             self._figures.push_seconds.observe((time.perf_counter_ns() - started_ns) / 1e9)
         finally:
             self._under_way -= 1
+            self._bytes -= len(body)
         return outcomes
 
-    async def _body(self, request: Request) -> bytes:
+    async def _read_whole(self, request: Request, body: bytearray) -> None:
         announced = request.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > self._config.max_push_bytes:
             raise self._too_large()
         try:
-            return await asyncio.wait_for(self._read(request), BODY_TIMEOUT_S)
+            await asyncio.wait_for(self._read(request, body), BODY_TIMEOUT_S)
         except asyncio.TimeoutError:
             raise BodyTimeout(f"the body did not arrive within {BODY_TIMEOUT_S} s") from None
         except ClientDisconnect:
             raise MalformedFrame("the sender hung up before the end of the body") from None
 
-    async def _read(self, request: Request) -> bytes:
-        body = bytearray()
+    async def _read(self, request: Request, body: bytearray) -> None:
         async for chunk in request.stream():
             body += chunk
+            self._bytes += len(chunk)
             if len(body) > self._config.max_push_bytes:
                 raise self._too_large()
-        return bytes(body)
+            if self._bytes > PUSH_BYTES_AT_ONCE and self._under_way > 1:
+                raise TooManyPushes(f"pushes of {PUSH_BYTES_AT_ONCE} bytes are under way, try again", _RETRY_AFTER_S)
 
     def _too_large(self) -> FrameTooLarge:
         return FrameTooLarge(f"the body is longer than the {self._config.max_push_bytes} bytes that are taken at once")

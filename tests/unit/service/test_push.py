@@ -105,11 +105,9 @@ def test_slow_body_times_out(
     assert (answer.status_code, answer.json()) == (408, {"errors": ["the body did not arrive within 0 s"]})
 
 
-def test_pushes_past_those_under_way_may_try_again(empty: MetricStore, clock: ManualClock) -> None:
-    """429 with Retry-After; when one has ended there is room again."""
-    app = create_app(Config(), empty, clock)
+async def beside(app: Any, waiting: int) -> tuple[httpx.Response, set[int], int]:
+    """A push while `waiting` others have sent but 5 bytes; then those, and one more when they are through."""
     more = asyncio.Event()
-
     arrived: list[int] = []
 
     async def slow() -> AsyncIterator[bytes]:
@@ -118,22 +116,39 @@ def test_pushes_past_those_under_way_may_try_again(empty: MetricStore, clock: Ma
         await more.wait()
         yield FRAMES[5:]
 
-    async def run() -> tuple[httpx.Response, list[int], int]:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
 
-            def post(body: Any) -> Any:
-                return client.post(wire.PUSH_PATH, content=body, headers={"Content-Type": wire.CONTENT_TYPE})
+        def post(body: Any) -> Any:
+            return client.post(wire.PUSH_PATH, content=body, headers={"Content-Type": wire.CONTENT_TYPE})
 
-            waiting = [asyncio.create_task(post(slow())) for _ in range(PUSHES_AT_ONCE)]
-            while len(arrived) < PUSHES_AT_ONCE:
-                await asyncio.sleep(0)
-            refused = await post(FRAMES)
-            more.set()
-            return refused, [(await each).status_code for each in waiting], (await post(FRAMES)).status_code
+        others = [asyncio.create_task(post(slow())) for _ in range(waiting)]
+        while len(arrived) < waiting:
+            await asyncio.sleep(0)
+        answer = await post(FRAMES)
+        more.set()
+        return answer, {(await each).status_code for each in others}, (await post(FRAMES)).status_code
 
-    refused, others, after = asyncio.run(run())
+
+def test_pushes_past_those_under_way_may_try_again(empty: MetricStore, clock: ManualClock) -> None:
+    """429 with Retry-After; when one has ended there is room again."""
+    app = create_app(Config(), empty, clock)
+    refused, others, after = asyncio.run(beside(app, PUSHES_AT_ONCE))
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-    assert (set(others), after) == ({202}, 202)
+    assert (others, after) == ({202}, 202)
+    assert asyncio.run(beside(app, PUSHES_AT_ONCE - 1))[0].status_code == 202
+
+
+def test_bytes_of_all_bodies_are_bounded(
+    empty: MetricStore, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The push that goes past the bound may try again; alone it is taken, for else it never would be."""
+    app = create_app(Config(), empty, clock)
+    monkeypatch.setattr(push_module, "PUSH_BYTES_AT_ONCE", len(FRAMES) + 9)
+    assert asyncio.run(beside(app, 2))[0].status_code == 429
+    assert asyncio.run(beside(app, 1))[0].status_code == 202
+    monkeypatch.setattr(push_module, "PUSH_BYTES_AT_ONCE", 1)
+    answer, others, after = asyncio.run(beside(app, 1))
+    assert (answer.status_code, others, after) == (429, {202}, 202)
 
 
 def test_full_collector_is_503_with_its_own_delay(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
