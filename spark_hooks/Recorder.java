@@ -11,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.zip.Deflater;
 import org.apache.spark.SparkContext;
 import org.apache.spark.executor.ExecutorMetrics;
 import org.apache.spark.executor.TaskMetrics;
@@ -88,8 +89,8 @@ public class Recorder extends SparkListener {
     /**
      * Hands over all that is held, in the order it came, live updates last.
      *
-     * @return a MessagePack array: [events, recordNs, droppedRecords, droppedLive, record ...]; the
-     *         first four count since the start
+     * @return a MessagePack array: [events, recordNs, droppedRecords, droppedLive, record ...], in
+     *         zlib's format, since Py4J carries bytes as text; the first four count since the start
      */
     public byte[] drain() {
         ArrayDeque taken;
@@ -116,7 +117,7 @@ public class Recorder extends SparkListener {
         for (Iterator it = updates.iterator(); it.hasNext();) {
             out.raw((byte[]) it.next());
         }
-        return out.bytes();
+        return out.deflated();
     }
 
     // ---- Spark's events
@@ -612,6 +613,22 @@ public class Recorder extends SparkListener {
 
         byte[] bytes() {
             return java.util.Arrays.copyOf(buffer, size);
+        }
+
+        byte[] deflated() {
+            Deflater deflater = new Deflater(Deflater.BEST_SPEED);
+            try {
+                deflater.setInput(buffer, 0, size);
+                deflater.finish();
+                Packer out = new Packer();
+                while (!deflater.finished()) {
+                    out.room(4096);
+                    out.size += deflater.deflate(out.buffer, out.size, out.buffer.length - out.size);
+                }
+                return out.bytes();
+            } finally {
+                deflater.end();
+            }
         }
 
         Packer array(int length) {

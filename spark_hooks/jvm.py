@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from importlib import resources
 from typing import Any
 
@@ -19,6 +20,7 @@ class Recorder:
     The listener that runs in the JVM of `spark`.
 
     Made, drained and removed by one thread at a time; Py4J gives each thread its own connection.
+    `listener` is the Java object.
     """
 
     def __init__(self, spark: Any, buffer_bytes: int = BUFFER_BYTES) -> None:
@@ -37,37 +39,37 @@ class Recorder:
                 "attach to a classic SparkSession in its driver"
             ) from error
         try:
-            recorder_class = _compile(gateway)
+            source = resources.files("spark_hooks").joinpath("Recorder.java").read_text(encoding="utf-8")
+            recorder_class = compiled(gateway, "Recorder", source)
             types = gateway.new_array(gateway.jvm.java.lang.Class, 2)
             types[0] = gateway.jvm.java.lang.Long.TYPE
             types[1] = gateway.jvm.java.lang.Class.forName("java.lang.Object")
             arguments = gateway.new_array(gateway.jvm.java.lang.Object, 2)
             arguments[0] = gateway.jvm.java.lang.Long.valueOf(buffer_bytes)
             arguments[1] = spark._jsparkSession
-            self._listener = recorder_class.getDeclaredConstructor(types).newInstance(arguments)
-            self._context.listenerBus().addToQueue(self._listener, QUEUE)
-            self._listener.recordPresent(self._context)
+            self.listener = recorder_class.getDeclaredConstructor(types).newInstance(arguments)
+            self._context.listenerBus().addToQueue(self.listener, QUEUE)
+            self.listener.recordPresent(self._context)
         except Exception as error:
             raise HookError(f"this Spark's JVM does not take the recorder: {error}") from error
 
     def drain(self) -> bytes:
         """Return all records since the last drain, see `records.decode`."""
-        return bytes(self._listener.drain())
+        return zlib.decompress(self.listener.drain())
 
     def driver_metrics(self) -> bytes:
         """Return the driver's Status.* figures, a MessagePack map."""
-        return bytes(self._listener.driverMetrics())
+        return bytes(self.listener.driverMetrics())
 
     def remove(self) -> None:
         """Take the recorder off the bus."""
-        self._context.listenerBus().removeListener(self._listener)
+        self._context.listenerBus().removeListener(self.listener)
 
 
-def _compile(gateway: Any) -> Any:
-    """Return the recorder's Java class, compiled against the Spark that runs."""
+def compiled(gateway: Any, name: str, source: str) -> Any:
+    """Return the Java class `name` of `source`, compiled against the Spark that runs."""
     jvm = gateway.jvm
-    source = resources.files("spark_hooks").joinpath("Recorder.java").read_text(encoding="utf-8")
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader())
     compiler.cook(source)
-    return compiler.getClassLoader().loadClass("Recorder")
+    return compiler.getClassLoader().loadClass(name)

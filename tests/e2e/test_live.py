@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_counts_grow_during_a_batch_and_never_go_back(attached: SparkSession, re
         time.sleep(HEARTBEAT_S / 4)
     batch = query.recentProgress[0]
     assert batch["numInputRows"] == 1400
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in pairwise(seen):
         assert all(now >= then for then, now in zip(before, after, strict=True)), (before, after)
     steps = len({tuple(values) for values in seen})
     heartbeats = batch["durationMs"]["addBatch"] / 1000 / HEARTBEAT_S

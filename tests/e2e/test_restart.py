@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,15 @@ def ids(job: dict[str, Any], rest: Rest) -> list[Any]:
     return [(v["id"], v["name"], sorted(rest.columns(job["jid"], v["id"]))) for v in job["vertices"]]
 
 
+def ended(rest: Rest, restarts: int) -> Any:
+    """The job, once it is FINISHED after so many restarts."""
+    found = rest.job("restarted")
+    if not found or found["state"] != "FINISHED":
+        return None
+    told = rest.get(f"/jobs/{found['jid']}/metrics?get=numRestarts")
+    return found if told[0]["value"] == str(restarts) else None
+
+
 def test_ids_stay_and_a_restart_is_counted(rest: Rest, service: str, tmp_path: Path) -> None:
     """A restart from the checkpoint is the same job with the same ids, one restart later, counting anew."""
     runs: list[tuple[dict[str, Any], list[Any]]] = []
@@ -67,12 +77,7 @@ def test_ids_stay_and_a_restart_is_counted(rest: Rest, service: str, tmp_path: P
         with driver(service, tmp_path) as job:
             assert job.rows == 70
 
-            def ended() -> Any:
-                found = rest.job("restarted")
-                restarts = found and rest.get(f"/jobs/{found['jid']}/metrics?get=numRestarts")[0]["value"]
-                return found if found and found["state"] == "FINISHED" and restarts == str(run) else None
-
-            jid = eventually(ended)["jid"]
+            jid = eventually(partial(ended, rest, restarts=run))["jid"]
             details = rest.get(f"/jobs/{jid}")
             assert read_in(rest, details) == 70
             runs.append((details, ids(details, rest)))
