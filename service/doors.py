@@ -15,6 +15,7 @@ carry `Access-Control-Allow-Origin: *`, as Flink's do, and on GET only: nothing 
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 from collections.abc import Iterable
@@ -118,7 +119,12 @@ def check_token(headers: Headers, token: str) -> None:
     if not given:
         raise Unauthorized("this service takes pushes with a token only: attach(token=…) or STREAMGAUGE_TOKEN")
     scheme, _, credentials = given[0].partition(b" ")
-    if scheme.lower() != b"bearer" or not hmac.compare_digest(credentials.strip(), token.encode()):
+    # HTTP leaves it open how a header's text is encoded: clients send UTF-8 or, as Python's do, Latin-1.
+    forms = [token.encode()]
+    with contextlib.suppress(UnicodeEncodeError):
+        forms.append(token.encode("latin-1"))
+    right = [hmac.compare_digest(credentials.strip(), form) for form in forms]
+    if scheme.lower() != b"bearer" or not any(right):
         raise Unauthorized("the push token is not the one that this service was started with")
 
 

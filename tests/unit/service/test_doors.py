@@ -99,9 +99,9 @@ def test_who_is_no_browser_sends_no_origin() -> None:
     check_origin([(b"host", b"127.0.0.1:8081")])
 
 
-@pytest.mark.parametrize("given_", [b"Bearer s\xc3\xa9cret", b"bearer   s\xc3\xa9cret "])
+@pytest.mark.parametrize("given_", [b"Bearer s\xc3\xa9cret", b"bearer   s\xc3\xa9cret ", b"Bearer s\xe9cret"])
 def test_right_token_is_let_in(given_: bytes) -> None:
-    """Any case of the scheme; a token may hold any text, as UTF-8."""
+    """Any case of the scheme; a token may hold any text, as UTF-8 or Latin-1."""
     check_token([(b"authorization", given_)], "sécret")
 
 
@@ -111,6 +111,13 @@ def test_wrong_token_is_unauthorized(given_: bytes) -> None:
     with pytest.raises(Unauthorized) as error:
         check_token([(b"authorization", given_)], "secret")
     assert "secret" not in str(error.value)
+
+
+def test_token_that_latin_1_cannot_hold_is_not_shortened_to_what_it_can() -> None:
+    """Only its UTF-8 form is right."""
+    check_token([(b"authorization", "Bearer sécret✓".encode())], "sécret✓")
+    with pytest.raises(Unauthorized):
+        check_token([(b"authorization", b"Bearer s\xe9cret")], "sécret✓")
 
 
 def test_without_a_configured_token_none_is_asked_for() -> None:

@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import urllib3
 
 from service.config import Config
 from service.server import listen, url
+from spark_hooks.pusher import HttpTransport
 from streamgauge import wire
 from streamgauge.errors import SettingError
 
@@ -120,6 +122,22 @@ def test_token_from_the_environment_guards_pushes(body: bytes) -> None:
         headers["Authorization"] = "Bearer secret"
         assert http.request("POST", base + wire.PUSH_PATH, body=body, headers=headers).status == 202
         assert http.request("GET", f"{base}/jobs/overview").status == 200
+
+
+def test_the_hooks_transport_understands_every_answer(recorded: list[wire.Frame]) -> None:
+    """Taken, to be sent in full, too long, wrong token: what the driver's side makes of the real service."""
+    delta = msgspec.structs.replace(recorded[-1], seq=3, base=2, attempt=wire.Attempt(2**60, "unseen"))
+    with serving("--max-push-bytes", "1000000", STREAMGAUGE_PUSH_TOKEN="sécret") as (base, _):
+        transport = HttpTransport(base, "sécret")
+        assert transport.send(wire.encode(recorded))[0] == "accepted"
+        assert transport.send(wire.encode([delta]))[0] == "resend"
+        outcome, words, _ = transport.send(b"x" * 20_000_000)
+        assert (outcome, words[:8]) == ("refused", "HTTP 413")
+        assert transport.send(wire.encode(recorded))[0] == "accepted"
+        transport.close()
+        stranger = HttpTransport(base, "other")
+        assert stranger.send(wire.encode(recorded))[1].startswith("HTTP 401")
+        stranger.close()
 
 
 def test_taken_port_says_so_and_offers_another() -> None:
