@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 
 from starlette.concurrency import run_in_threadpool
@@ -18,6 +19,7 @@ from streamgauge.clock import Clock
 from streamgauge.errors import CollectorError, FrameTooLarge, MalformedFrame, WrongType
 from streamgauge.wire import CONTENT_TYPE
 
+_LENGTH = re.compile(r"[0-9]{1,19}")
 _RETRY_AFTER_S = 1
 """A push takes milliseconds, so a place is free soon."""
 
@@ -89,7 +91,7 @@ class Push:
 
     async def _read_whole(self, request: Request, body: bytearray) -> None:
         announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > self._config.max_push_bytes:
+        if _LENGTH.fullmatch(announced) and int(announced) > self._config.max_push_bytes:
             raise self._too_large()
         try:
             await asyncio.wait_for(self._read(request, body), BODY_TIMEOUT_S)

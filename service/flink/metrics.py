@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from collector import columns
@@ -14,6 +15,7 @@ from streamgauge import names
 from streamgauge.wire import Scalar
 
 Body = list[dict[str, str]]
+_INDEX = re.compile(r"[0-9]{1,10}")
 
 
 def job(query: Query) -> Body:
@@ -52,7 +54,7 @@ def vertex(query: Query) -> Body:
     answer = []
     for metric_id in dict.fromkeys(asked):
         index, _, name = metric_id.partition(".")
-        value = value_of(state, name, int(index)) if index.isascii() and index.isdigit() else None
+        value = value_of(state, name, int(index)) if _INDEX.fullmatch(index) else None
         if value is not None:
             answer.append({"id": metric_id, "value": text(value)})
     return answer
