@@ -58,14 +58,14 @@ class Child:
         """
         Return why it ended, from the end of its log.
 
-        The last line alone where it is an error meant for people; else more, for then nobody has foreseen it.
+        One line where there is an error meant for people, which a JVM may still have written after; else all of the
+        end, for then nobody has foreseen it.
         """
-        lines = [line for line in self.output().splitlines() if line.strip()]
-        if lines and lines[-1].lower().startswith("error: "):
-            return lines[-1][len("error: ") :]
-        return f"the {self.name} ended with exit code {self.exit_code()}" + "".join(
-            f"\n  {line}" for line in lines[-_TAIL_LINES:]
-        )
+        lines = [line for line in self.output().splitlines() if line.strip()][-_TAIL_LINES:]
+        meant = [line for line in lines if line.lower().startswith("error: ")]
+        if meant:
+            return meant[-1][len("error: ") :]
+        return "\n  ".join([f"the {self.name} ended with exit code {self.exit_code()}", *lines])
 
     def end(self, within_s: float) -> None:
         """

@@ -70,8 +70,8 @@ def test_end_of_what_has_ended_does_nothing(start: Callable[[str], Child]) -> No
 
 
 def test_reason_is_the_error_that_was_meant_for_people(start: Callable[[str], Child]) -> None:
-    """One line, without the prefix that the demo's own message gets."""
-    child = start("import sys; print('noise'); sys.exit('Error: port 8081 is taken')")
+    """One line, without the prefix that the demo's own message gets, though a JVM has written after it."""
+    child = start("import sys; print('noise\\nError: port 8081 is taken\\nnoise'); sys.exit(1)")
     until(lambda: child.exit_code() is not None)
     assert child.reason() == "port 8081 is taken"
 
