@@ -472,6 +472,8 @@ class InternalServiceAgainstModel(RuleBasedStateMachine):
         self.fired: list[tuple[str, Identity]] = []
         self.expected: list[tuple[str, Identity]] = []
         self.failed = 0
+        # When the one wake-up comes, and the timestamp that it was scheduled for.
+        self.wake_up: tuple[int, int] | None = None
 
     def on_event_time(self, timer: KeyedTimer[str, str]) -> None:
         self._react("event", timer)
@@ -491,9 +493,15 @@ class InternalServiceAgainstModel(RuleBasedStateMachine):
             raise ArithmeticError
 
     def _register(self, kind: str, identity: Identity) -> None:
-        if identity not in self.models[kind]:
-            self.order += 1
-            self.models[kind][identity] = self.order
+        if identity in self.models[kind]:
+            return
+        if kind == "processing" and all(identity[2] < at for _, _, at in self.models[kind]):
+            self._schedule(identity[2])
+        self.order += 1
+        self.models[kind][identity] = self.order
+
+    def _schedule(self, at: int) -> None:
+        self.wake_up = max(at, self.clock.now_ms()) + 1, at
 
     def _fire_until(self, kind: str, limit_ms: int) -> None:
         model = self.models[kind]
@@ -541,11 +549,16 @@ class InternalServiceAgainstModel(RuleBasedStateMachine):
 
     @rule(ms=st.integers(1, 25))
     def pass_time(self, ms: int) -> None:
-        # One millisecond at a time, so that every timer whose time has passed has fired, and no other.
+        # A wake-up fires what is due by the timestamp it was scheduled for; a timer behind one that was late
+        # when it was registered waits for the next wake-up, a millisecond on, as on Flink.
         for _ in range(ms):
             self.clock.advance(1)
             self.processing_time.run_due()
-            self._fire_until("processing", self.clock.now_ms() - 1)
+            while self.wake_up is not None and self.wake_up[0] <= self.clock.now_ms():
+                at, self.wake_up = self.wake_up[1], None
+                self._fire_until("processing", at)
+                if self.models["processing"] and self.wake_up is None:
+                    self._schedule(min(at for _, _, at in self.models["processing"]))
 
     @invariant()
     def fired_what_the_model_did(self) -> None:
