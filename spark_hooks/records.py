@@ -329,9 +329,17 @@ def decode(drained: bytes) -> Drained:
     Raises:
         msgspec.DecodeError: the bytes are not the recorder's; the two were not built together.
     """
-    parts = _raw.decode(drained)
-    events, record_ns, dropped_records, dropped_live = (_integer.decode(part) for part in parts[:4])
-    return Drained(events, record_ns, dropped_records, dropped_live, [_record.decode(part) for part in parts[4:]])
+    try:
+        parts = _raw.decode(drained)
+        if len(parts) < 4:
+            raise msgspec.ValidationError(f"a drain of {len(parts)} values: expected four totals, then records")
+        events, record_ns, dropped_records, dropped_live = (_integer.decode(part) for part in parts[:4])
+        found = [_record.decode(part) for part in parts[4:]]
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"a drain with a string that is no UTF-8: {error}") from error
+    except RecursionError as error:
+        raise msgspec.DecodeError("a drain that is nested too deeply") from error
+    return Drained(events, record_ns, dropped_records, dropped_live, found)
 
 
 def progress(event: QueryProgress) -> Progress:
