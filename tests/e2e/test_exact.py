@@ -6,6 +6,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from examples import flights
+from examples.replay import read_flights, replay_batches, write_batch
 from tests.e2e.conftest import Rest, Rows, Truth, eventually
 
 pytestmark = pytest.mark.spark
@@ -83,6 +87,14 @@ def map_in_arrow(spark: SparkSession, read: Callable[[str], DataFrame]) -> DataF
     return read("a").select("id", "k").mapInArrow(twice, "id BIGINT, k INT").where("k < 6")
 
 
+def demo_departures(spark: SparkSession, read: Callable[[str], DataFrame]) -> DataFrame:
+    return flights.departures(read("flights"), flights.read_airlines(spark))
+
+
+def demo_late_aircraft(spark: SparkSession, read: Callable[[str], DataFrame]) -> DataFrame:
+    return flights.late_aircraft(read("flights"))
+
+
 QUERIES: list[Query] = [
     filters,
     watermark_aggregation,
@@ -92,6 +104,8 @@ QUERIES: list[Query] = [
     deduplication,
     stream_stream_join,
     map_in_arrow,
+    demo_departures,
+    demo_late_aircraft,
 ]
 
 
@@ -107,8 +121,13 @@ def finished(
         if file != 1 or request.param is not stream_stream_join:
             write(tmp_path / "b", file, range(start + 3, start + rows))
 
+    for day, batch in enumerate(islice(replay_batches(read_flights(), timedelta(days=1)), 4)):
+        (tmp_path / "flights").mkdir(exist_ok=True)
+        write_batch(batch, tmp_path / "flights", f"{day}.json")
+
     def read(side: str) -> DataFrame:
-        return attached.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(tmp_path / side))
+        schema = flights.SCHEMA if side == "flights" else SCHEMA
+        return attached.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / side))
 
     name = f"exact {request.param.__name__}"
     query = (
