@@ -62,26 +62,36 @@ _SINKS = re.compile(
 # Spark 4.1 and later show under it the plan of the stream that fed it; it is a plan of its own.
 _FED_BY_RDD = "Scan ExistingRDD"
 
+_SKEW = re.compile(r"\(skew=true\)")
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r", state info \[.*$", re.DOTALL), ""),
-    (re.compile(r"Location: \w+ ?\(\d+ paths?\)\[.*?\](?=, \w+: |$)"), "Location"),
+    # Spark cuts what it tells of a file scan at 100 characters, volatile ones included, and a path without its bracket.
+    (re.compile(r"Location: \w+ ?\(\d+ paths?\)\[.*?(?=, [A-Z]\w*: |$)"), "Location"),
+    (re.compile(r"(\b[A-Z]\w*: )(?:(?!, [A-Z]\w*: ).)*\.\.\.(?=, [A-Z]\w*: |$)"), r"\1..."),
     (re.compile(r",? ?\[(plan_id|id)=#?\d+\]"), ""),
     (re.compile(r", (ENSURE_REQUIREMENTS|REQUIRED_BY_STATEFUL_OPERATOR|REPARTITION_BY_\w+|REBALANCE_\w+)"), ""),
     (re.compile(r"((?:hash|range)partitioning\(.*), \d+\)"), r"\1)"),
     (re.compile(r"(RoundRobinPartitioning|UnknownPartitioning)\(\d+\)"), r"\1()"),
+    (re.compile(r"splits=(?:Some\(\d+\)|\d+)"), "splits"),
     (re.compile(r"\[epoch: \d+, "), "["),
     (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
     (re.compile(r"#\d+L?"), ""),
     (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
     (re.compile(r"@[0-9a-f]{1,8}\b"), ""),
-    (re.compile(r"\(skew=true\)"), ""),
-    # current_timestamp() is a literal that differs in every batch.
-    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"), "<timestamp>"),
-    (re.compile(r"\b1\d{12}(\d{3})?\b"), "<timestamp>"),
+    (_SKEW, ""),
+    # current_timestamp() and its kin are literals that differ in every batch; a window's length, in microseconds,
+    # may have as many digits, but it ends in zeros.
+    (re.compile(r"\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?"), "<timestamp>"),
+    (re.compile(r"\b1(?:[7-9]\d{8}(?<!000000)|\d{12}(?<!000000)|\d{15})\b"), "<timestamp>"),
+    # Every batch gives rand(), uuid() and shuffle() new seeds, every restart gives sample() one.
+    (re.compile(r"\b(randn?)\(-?\d+\)"), r"\1()"),
+    (re.compile(r"\bSome\(-?\d+\)"), "Some()"),
+    (re.compile(r"^(Sample .*), -?\d+$"), r"\1"),
+    (re.compile(r"-?\b\d{17,19}\b"), "<number>"),
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Exchange:
     """
     An edge of the graph, at the vertex that reads it.
@@ -128,7 +138,8 @@ class Operator:
 
     Args:
         rows: Accumulator ids of its row metrics; stateful nodes have two, the greater one counts.
-        inputs: Operators of the same vertex, and exchanges, in the plan's order.
+        inputs: Operators of the same vertex, and exchanges, each once, in the plan's order.
+        is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
     """
 
@@ -138,12 +149,8 @@ class Operator:
     description: str
     rows: tuple[int, ...]
     inputs: tuple[Operator | Exchange, ...]
+    is_source: bool = False
     sink: bool = False
-
-    @property
-    def is_source(self) -> bool:
-        """Whether rows come into the plan here."""
-        return not self.inputs
 
 
 @dataclass(slots=True, eq=False)
@@ -153,7 +160,8 @@ class Vertex:
 
     Args:
         operators: From source to sink; every operator after its inputs.
-        reads: Every exchange that it reads.
+        reads: Every exchange that it reads, once.
+        shared: Of these, what several of its operators read; Spark counts for all of them together.
         writes: The exchange that it feeds; None for the last vertex of a plan.
         scopes: Names that the RDD scopes of its stages carry.
         empty: A source of it is Spark's stand-in for a source without new rows.
@@ -162,6 +170,7 @@ class Vertex:
     id: str = ""
     operators: list[Operator] = field(default_factory=list)
     reads: list[Exchange] = field(default_factory=list)
+    shared: frozenset[Exchange] = frozenset()
     writes: Exchange | None = None
     scopes: set[str] = field(default_factory=set)
     empty: bool = False
@@ -242,12 +251,13 @@ class _Analysis:
         self._vertices.append(vertex)
         for found in self._vertices:
             _name(found)
+            found.shared = _shared(found)
         _identify(self._vertices)
         return Graph(self._vertices, accumulators(root))
 
     def _segment(self, node: PlanNode, vertex: Vertex, codegen: str | None = None) -> list[Operator | Exchange]:
         """Add what stands at and below `node` to `vertex`; return what its parent reads."""
-        name = node.name.strip()
+        name = _SKEW.sub("", node.name).strip()
         if name in _EXCHANGES:
             return [self._exchange(node, name, vertex)]
         if _WRAPPERS.fullmatch(name):
@@ -264,13 +274,15 @@ class _Analysis:
         if name == "LocalTableScan" and "<empty>" in node.description:
             vertex.empty = True
         sink = bool(_SINKS.match(name))
+        source = all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
         operator = Operator(
             id=_hash(name, "" if sink else stable(node.description), *(_reference(found) for found in inputs)),
-            name=_operator_name(name, node.description, leaf=not inputs, sink=sink),
+            name=_operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=node.description,
             rows=tuple(accumulator for metric, accumulator in _metrics(node) if metric == ROWS),
-            inputs=tuple(inputs),
+            inputs=tuple(dict.fromkeys(inputs)),
+            is_source=source,
             sink=sink,
         )
         vertex.operators.append(operator)
@@ -292,7 +304,8 @@ class _Analysis:
             if key >= 0:
                 self._exchanges[key] = found
         reader.scopes.add(_SHUFFLE)
-        reader.reads.append(found)
+        if found not in reader.reads:
+            reader.reads.append(found)
         return found
 
     def _end(self, vertex: Vertex) -> None:
@@ -340,21 +353,33 @@ def _operator_name(node: str, description: str, leaf: bool, sink: bool) -> str:
         return f"Sink: {node.removeprefix('Execute ')}"[:NAME_LENGTH]
     if leaf:
         return f"Source: {_source_name(stable(description), node)}"[:NAME_LENGTH]
-    return re.sub(r"\(skew=true\)", "", node)[:NAME_LENGTH]
+    return node[:NAME_LENGTH]
 
 
 def _name(vertex: Vertex) -> None:
     """Make the operators' names and ids unique in their vertex, counted from the source."""
-    names: dict[str, int] = {}
+    names: set[str] = set()
     ids: dict[str, int] = {}
     for operator in vertex.operators:
-        names[operator.name] = names.get(operator.name, 0) + 1
+        name, ordinal = operator.name, 1
+        while operator.name in names:
+            ordinal += 1
+            suffix = f" {ordinal}"
+            operator.name = name[: NAME_LENGTH - len(suffix)] + suffix
+        names.add(operator.name)
         ids[operator.id] = ids.get(operator.id, 0) + 1
-        if names[operator.name] > 1:
-            suffix = f" {names[operator.name]}"
-            operator.name = operator.name[: NAME_LENGTH - len(suffix)] + suffix
         if ids[operator.id] > 1:
             operator.id = _hash(operator.id, str(ids[operator.id]))
+
+
+def _shared(vertex: Vertex) -> frozenset[Exchange]:
+    seen: set[Exchange] = set()
+    shared: set[Exchange] = set()
+    for operator in vertex.operators:
+        for found in operator.inputs:
+            if isinstance(found, Exchange):
+                (shared if found in seen else seen).add(found)
+    return frozenset(shared)
 
 
 def _identify(vertices: list[Vertex]) -> None:
@@ -412,7 +437,7 @@ def count(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> Cou
             came: int | None = own
         else:
             came = _sum(
-                outs[found] if isinstance(found, Operator) else _read(found, READ_RECORDS, updates)
+                outs[found] if isinstance(found, Operator) else _records_read(found, vertex, updates)
                 for found in operator.inputs
                 if isinstance(found, Operator) or found.shuffles
             )
@@ -456,6 +481,11 @@ def _bytes_out(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -
 def _read(exchange: Exchange, metric: str, updates: Mapping[int, int]) -> int | None:
     accumulator = exchange.metrics.get(metric)
     return None if accumulator is None else updates.get(accumulator, 0)
+
+
+def _records_read(exchange: Exchange, vertex: Vertex, updates: Mapping[int, int]) -> int | None:
+    """What one operator read of an exchange."""
+    return None if exchange in vertex.shared else _read(exchange, READ_RECORDS, updates)
 
 
 def _sum(
