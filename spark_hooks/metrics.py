@@ -71,8 +71,9 @@ class Counters:
     A table of counters, one row a subtask, that never go back.
 
     What a task has finished is added; what a running one told is shown on top of it and replaced by its
-    next word. A task that fails takes its live values away again: the greatest count that was ever shown
-    stands until the retry passes it. Not thread safe.
+    next word. Of several attempts that run at once, as speculation has them, the furthest is shown: they do
+    the same work. A task that fails takes its live values away again: the greatest count that was ever
+    shown stands until the retry passes it. Not thread safe.
     """
 
     def __init__(self, columns: int) -> None:
@@ -112,7 +113,11 @@ class Counters:
     def shown(self) -> Counts:
         """Return the counts to show, int64, shape (rows, columns); a view, valid until the next call."""
         now = self._done.copy()
-        for row, counts in self._live.values():
+        furthest: dict[tuple[int, int], Counts] = {}
+        for (stage, _), (row, counts) in self._live.items():
+            other = furthest.get((stage, row))
+            furthest[stage, row] = counts if other is None else np.maximum(other, counts)
+        for (_, row), counts in furthest.items():
             now[row] += counts
         np.maximum(self._shown, now, out=self._shown)
         return self._shown
