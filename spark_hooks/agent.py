@@ -84,13 +84,13 @@ class Agent:
             if self._stopped:
                 return
             self._stopped = True
-        self._timers.shutdown(GOODBYE_S)
-        self._pusher.stop(GOODBYE_S)
         last = threading.Thread(target=self._goodbye, name="streamgauge-goodbye", daemon=True)
         last.start()
         last.join(GOODBYE_S)
 
     def _goodbye(self) -> None:
+        self._timers.shutdown(GOODBYE_S)
+        self._pusher.stop(GOODBYE_S)
         try:
             self._drain(0)
             self._recorder.remove()

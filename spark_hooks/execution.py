@@ -22,7 +22,11 @@ from streamgauge import wire
 
 # A speculative loser was seen to end 3 s after its job; 256 ended executions are kept for such.
 ENDED_EXECUTIONS = 256
+RUNNING_EXECUTIONS = 1024
+"""More can only be such whose end the recorder had to drop."""
 ENDED_JOBS = 100
+QUERIES = 1000
+"""Queries that are remembered, so that their next run is known as a restart."""
 
 _STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:\d+|init)")
 
@@ -61,6 +65,10 @@ class _Stage:
 
     def vertices(self) -> Iterator[Bound]:
         return (bound for _, bound in self.bound.values())
+
+    def drop_live(self, bound: Bound) -> None:
+        for task in self.running:
+            bound.vertex.counters.drop_live((self.id, task))
 
 
 @dataclass(slots=True, eq=False)
@@ -111,6 +119,7 @@ class Model:
         self._app = app
         self._executors = executors
         self._runs: dict[str, Job] = {}
+        self._queries: OrderedDict[str, None] = OrderedDict()
         self._executions: dict[int, _Execution] = {}
         self._ended: OrderedDict[int, _Execution] = OrderedDict()
         self._stages: dict[int, _Stage] = {}
@@ -120,7 +129,7 @@ class Model:
     def apply(self, events: Iterable[records.Record]) -> None:
         """Apply events; one that cannot be applied is noted in `faults`, and the rest goes on."""
         for event in events:
-            self._apply(event)
+            self._take(event)
 
     def tick(self) -> None:
         """Update the rates of all jobs, once every 5 s."""
@@ -134,6 +143,12 @@ class Model:
         if job is not None and job.attempt == attempt and job.state in wire.ENDED_STATES:
             del self.jobs[jid]
             self._runs.pop(attempt.run_id, None)
+
+    def _take(self, event: records.Record) -> None:
+        try:
+            self._apply(event)
+        except Exception as error:  # noqa: BLE001  the edge of the hooks: the next event must not suffer
+            self.faults.append(f"{type(event).__name__}: {error!r}")
 
     @singledispatchmethod
     def _apply(self, event: records.Record) -> None:
@@ -150,14 +165,21 @@ class Model:
         if event.run in self._runs:
             return
         jid = event.id.replace("-", "")
+        restarts = jid in self._queries
+        self._queries[jid] = None
+        self._queries.move_to_end(jid)
+        if len(self._queries) > QUERIES:
+            self._queries.popitem(last=False)
+        # Of a query that ran before the recorder came and has told no progress yet, no start is known.
+        start_ms = self._app.start_ms if event.timestamp is None else _milliseconds(event.timestamp)
         self._runs[event.run] = self._add(
             Job(
                 jid,
                 "STREAMING",
                 event.name,
                 self._app.name,
-                wire.Attempt(_milliseconds(event.timestamp), event.run),
-                state="RESTARTING" if jid in self.jobs else "RUNNING",
+                wire.Attempt(start_ms, event.run),
+                state="RESTARTING" if restarts else "RUNNING",
                 trigger=event.trigger,
                 sink=event.sink or "unknown",
             )
@@ -179,7 +201,7 @@ class Model:
     @_apply.register
     def _(self, event: records.ApplicationEnd) -> None:
         for job in self.jobs.values():
-            job.end(event.time_ms, None)
+            job.cancel(event.time_ms)
 
     # ---- Executions and their plans
 
@@ -201,6 +223,8 @@ class Model:
             adaptive=_adaptive(event.plan),
         )
         self._executions[execution.id] = execution
+        if len(self._executions) - len(self._ended) > RUNNING_EXECUTIONS:
+            self._evict(next(held for held in self._executions.values() if held.id not in self._ended))
         self._own(execution)
         if root is not None:
             root.inner.append(execution)
@@ -268,8 +292,8 @@ class Model:
             return
         job.merge(execution.graph, execution.own)
         outermost = execution.outermost
-        graphs = [outermost.graph] + [inner.graph for inner in outermost.inner if inner.stages]
-        job.show({vertex.id for graph in graphs for vertex in graph.vertices})
+        shown = [outermost, *(inner for inner in outermost.inner if inner.stages)]
+        job.show([(each.graph, each.own) for each in shown])
 
     def _count_driver(self, execution: _Execution) -> None:
         """Count what the driver did itself, without a stage: it is a vertex's only subtask."""
@@ -334,47 +358,51 @@ class Model:
         stage = self._stages.get(event.stage)
         if stage is None:
             return
-        for task in stage.running:
-            for bound in stage.vertices():
-                bound.vertex.counters.drop_live((stage.id, task))
+        for bound in stage.vertices():
+            stage.drop_live(bound)
 
     def _bind_by_scopes(self, stage: _Stage) -> None:
         """Find the vertex that a stage executes by the names of its RDD scopes."""
         graph = stage.execution.graph
         if stage.execution in stage.bound or not stage.scopes:
             return
-        fitting = [vertex for vertex in graph.vertices if _counts(vertex, stage) and stage.scopes & vertex.scopes]
-        if fitting:
-            best = max(
-                fitting, key=lambda vertex: len(stage.scopes & vertex.scopes) - len(stage.scopes - vertex.scopes)
-            )
-            self._bind(stage, stage.execution, graph, best)
+        # What only other vertices have rules a vertex out: sampling for a range partitioning is no work of its reader.
+        known = stage.scopes & {scope for vertex in graph.vertices for scope in vertex.scopes}
+        fitting = [each for each in graph.vertices if each.shuffles == stage.shuffles and known <= each.scopes]
+        if known and fitting:
+            self._bind(stage, stage.execution, graph, min(fitting, key=lambda vertex: len(vertex.scopes - known)))
 
     def _bind_by_updates(self, stage: _Stage, updates: Mapping[int, int]) -> bool:
         """
         Find the vertices that a stage executes, one of each execution, by the accumulators it updated.
 
         Returns:
-            Whether a vertex took the place of another one: what was counted must be counted anew.
+            Whether one was found that was not known before: what was counted must be counted anew.
         """
-        replaced = False
-        for graph in {self._owners[accumulator] for accumulator in updates if accumulator in self._owners}:
+        found = False
+        graphs = {self._owners[accumulator] for accumulator in updates if accumulator in self._owners}
+        for graph in sorted(graphs, key=lambda graph: self._graphs[graph] is not stage.execution):
             execution = self._graphs[graph]
             known = stage.bound.get(execution)
             if known is not None and known[0] is graph:
+                continue
+            # A stage that does nothing of its own plan only samples what feeds it.
+            if execution is not stage.execution and stage.execution not in stage.bound:
                 continue
             vertex = _vertex_of(graph, stage, updates)
             # An accumulator that an older plan alone has says nothing against the newer one.
             if vertex is not None and (known is None or graph is execution.graph):
                 self._bind(stage, execution, graph, vertex)
-                replaced = replaced or known is not None
-        return replaced
+                found = True
+        return found
 
     def _bind(self, stage: _Stage, execution: _Execution, graph: plan.Graph, vertex: plan.Vertex) -> None:
         job = stage.execution.job
         if job is not None:
             bound = job.bind(vertex, execution.own)
             bound.vertex.run_stage(stage.tasks)
+            if execution in stage.bound:
+                stage.drop_live(stage.bound[execution][1])
             stage.bound[execution] = (graph, bound)
 
     # ---- Tasks
@@ -398,7 +426,8 @@ class Model:
         updates = dict(_pairs(event.updates))
         if self._bind_by_updates(stage, updates):
             self._count_anew(stage)
-        if partition in stage.won and stage.won[partition].stage_attempt >= event.stage_attempt:
+        # Where the partition was won, another attempt does the same work again, and its end will tell if it counts.
+        if partition in stage.won:
             return
         for bound in stage.vertices():
             bound.vertex.register(partition + 1)
@@ -410,10 +439,10 @@ class Model:
         self._executors.end_task(event.task)
         if stage is None:
             return
-        stage.running.pop(event.task, None)
         updates = dict(_pairs(event.updates))
         if self._bind_by_updates(stage, updates):
             self._count_anew(stage)
+        stage.running.pop(event.task, None)
         for bound in stage.vertices():
             bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)
             bound.vertex.counters.drop_live((stage.id, event.task))
@@ -444,21 +473,15 @@ class Model:
         return "" if job is None else job.jid
 
     def _add(self, job: Job) -> Job:
+        before = self.jobs.get(job.jid)
+        if before is not None:
+            self._runs.pop(before.attempt.run_id, None)
         self.jobs[job.jid] = job
         self.jobs.move_to_end(job.jid)
         ended = [jid for jid, held in self.jobs.items() if held.state in wire.ENDED_STATES]
         for jid in ended[: max(len(ended) - ENDED_JOBS, 0)]:
             self.forget(jid, self.jobs[jid].attempt)
         return job
-
-
-def _counts(vertex: plan.Vertex, stage: _Stage) -> bool:
-    """
-    Whether a stage's work is the vertex's: what feeds a shuffle counts in map stages only.
-
-    Range partitioning samples its input in a job of its own, on the same accumulators.
-    """
-    return stage.shuffles if vertex.shuffles else not stage.shuffles
 
 
 def _count(stage: _Stage, won: _Won) -> None:
@@ -476,10 +499,15 @@ def _take_out(won: _Won) -> None:
 
 
 def _vertex_of(graph: plan.Graph, stage: _Stage, updates: Mapping[int, int]) -> plan.Vertex | None:
-    """Return the vertex of a plan that most of a task's updates speak of, or None."""
+    """
+    Return the vertex of a plan that most of a task's updates speak of, or None.
+
+    What feeds a shuffle counts in map stages only: range partitioning samples its input in a job of its
+    own, on the same accumulators. What ends a plan may run in a map stage: of user code in foreachBatch.
+    """
     best, most = None, 0
     for vertex in graph.vertices:
-        if not _counts(vertex, stage):
+        if vertex.shuffles and not stage.shuffles:
             continue
         speaking = sum(row in updates for operator in vertex.operators for row in operator.rows)
         for exchange in vertex.reads:
@@ -506,8 +534,6 @@ def _pairs(updates: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     return zip(updates[::2], updates[1::2], strict=True)
 
 
-def _milliseconds(timestamp: str | None) -> int:
-    """'2026-11-21T10:42:48.662Z' → Unix milliseconds; 0 where Spark told none."""
-    if timestamp is None:
-        return 0
+def _milliseconds(timestamp: str) -> int:
+    """'2026-11-21T10:42:48.662Z' → Unix milliseconds."""
     return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -36,6 +36,13 @@ _TOTALS = dict(
 _SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
 _ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 
+NAME_CHARS = 1_000
+TEXT_CHARS = 30_000
+"""Longer texts are cut: a collector refuses a whole push for one that is too long."""
+
+_PLAN = ("plan",)
+"""Key of a job's plan in its channel; every other key begins with a vertex id."""
+
 
 @dataclass(slots=True)
 class _Changed:
@@ -59,6 +66,11 @@ class _Channel:
         if known is None or known.value != value:
             known = self.parts[key] = _Changed(value, self.seq)
         return known.seq > self.acknowledged
+
+    def forget_vertices(self, present: Container[str]) -> None:
+        """Forget the vertices that the job has no longer."""
+        for key in [key for key in self.parts if key != _PLAN and key[0] not in present]:
+            del self.parts[key]
 
 
 class Frames:
@@ -112,6 +124,12 @@ class Frames:
         for key in [key for key in self._channels if key[0] and key not in held]:
             del self._channels[key]
 
+    def _name(self, text: str) -> str:
+        return _cut(self._redact(text), NAME_CHARS)
+
+    def _text(self, text: str) -> str:
+        return _cut(self._redact(text), TEXT_CHARS)
+
     def start_over(self) -> None:
         """The collector has lost its state: send everything."""
         for channel in self._channels.values():
@@ -133,12 +151,16 @@ class Frames:
     def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
         head = self._head(job.jid, job.attempt)
         channel = self._channels[(job.jid, job.attempt)]
-        told = self._plan(job) if channel.note(("plan",), job.revision) else None
+        if channel.note(_PLAN, job.revision):
+            told = self._plan(job)
+            channel.forget_vertices(job.vertices)
+        else:
+            told = None
         return msgspec.structs.replace(
             head,
             job=wire.Job(
                 jid=job.jid,
-                name=self._redact(job.name),
+                name=self._name(job.name),
                 type=job.kind,
                 state=job.state,
                 since_ms=dict(job.since_ms),
@@ -146,7 +168,7 @@ class Frames:
                 trigger=job.trigger,
                 level="task",
                 metrics=job.metrics(),
-                failure=self._redact(job.failure),
+                failure=self._text(job.failure),
             ),
             plan=told,
             vertices=tuple(self._vertex(channel, vertex) for vertex in job.vertices.values()),
@@ -158,13 +180,13 @@ class Frames:
             tuple(
                 wire.Vertex(
                     id=vertex.id,
-                    name=vertex.name,
+                    name=_cut(vertex.name, NAME_CHARS),
                     operators=tuple(
-                        wire.Operator(operator.id, operator.name, operator.node, self._redact(operator.description))
+                        wire.Operator(operator.id, operator.name, operator.node, self._text(operator.description))
                         for operator in vertex.operators
                     ),
                     inputs=tuple(
-                        wire.Edge(source, exchange.ship_strategy, self._redact(exchange.description))
+                        wire.Edge(source, exchange.ship_strategy, self._text(exchange.description))
                         for source, exchange in vertex.inputs.items()
                         if source in job.vertices
                     ),
@@ -195,6 +217,10 @@ class Frames:
             operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
         )
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
 def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +13,14 @@ from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.records import Progress
 from streamgauge import names, wire
 
+VERTICES = 500
+"""Held of one run. User code in foreachBatch may plan differently in every batch; the oldest plans leave."""
+
 _RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
 """Triggers whose query ends by itself."""
+
+_BARE = "Exchange"
+"""A segment without operators, between two exchanges, only hands records on."""
 
 
 class JobVertex:
@@ -26,7 +32,7 @@ class JobVertex:
 
     def __init__(self, vertex: plan.Vertex) -> None:
         self.id = vertex.id
-        self.name = vertex.name
+        self.name = vertex.name or _BARE
         self.operators = tuple(vertex.operators)
         self.inputs: dict[str, plan.Exchange] = {}
         columns = 2 * len(self.operators) + len(plan.TOTALS)
@@ -202,11 +208,11 @@ class Job:
         Where Spark shows an empty source in place of the real one, the vertex at the same place of the
         plan is meant: a batch without rows renames nothing.
         """
-        known = self.vertices.get(vertex.id)
-        if known is None and vertex.empty and own and vertex.position in self._positions:
-            known = self.vertices[self._positions[vertex.position]]
+        known = self._known(vertex, own)
+        if known is not None and known.id != vertex.id:
             return Bound(vertex, known, _columns(vertex, known))
         if known is None:
+            self._make_room()
             known = self.vertices[vertex.id] = JobVertex(vertex)
             self.revision += 1
         if known.link(vertex):
@@ -215,12 +221,31 @@ class Job:
             self._positions[vertex.position] = vertex.id
         return Bound(vertex, known, tuple(range(len(known.known))))
 
-    def show(self, vertex_ids: set[str]) -> None:
-        """Tell which vertices the latest plans have; a plan of empty sources keeps what was."""
-        found = {vertex_id for vertex_id in vertex_ids if vertex_id in self.vertices}
+    def show(self, graphs: Iterable[tuple[plan.Graph, bool]]) -> None:
+        """
+        Tell which vertices the latest plans have; where Spark shows an empty source, what was there stays.
+
+        Args:
+            graphs: Each with whether it is the query's own plan.
+        """
+        vertices = (self._known(vertex, own) for graph, own in graphs for vertex in graph.vertices)
+        found = {vertex.id for vertex in vertices if vertex is not None}
         if found and found != self.current:
             self.current = found
             self.revision += 1
+
+    def _known(self, vertex: plan.Vertex, own: bool) -> JobVertex | None:
+        known = self.vertices.get(vertex.id)
+        if known is None and vertex.empty and own:
+            known = self.vertices.get(self._positions.get(vertex.position, ""))
+        return known
+
+    def _make_room(self) -> None:
+        """Let the oldest vertex go that no latest plan has, where there are too many."""
+        if len(self.vertices) >= VERTICES:
+            oldest = next((vertex_id for vertex_id in self.vertices if vertex_id not in self.current), None)
+            if oldest is not None:
+                del self.vertices[oldest]
 
     # ---- Life
 
@@ -254,11 +279,19 @@ class Job:
         if failure is not None:
             self.failure = failure
             self._failed += self._batch_begun
-            self._enter("FAILED", time_ms)
+            self._end("FAILED", time_ms)
         elif self.kind == "BATCH" or self.trigger.startswith(_RUNS_OUT):
-            self._enter("FINISHED", time_ms)
+            self._end("FINISHED", time_ms)
         else:
-            self._enter("CANCELED", time_ms)
+            self._end("CANCELED", time_ms)
+
+    def cancel(self, time_ms: int) -> None:
+        """The application ended under the run; what had ended before stays as it is."""
+        if self.state not in wire.ENDED_STATES:
+            self._end("CANCELED", time_ms)
+
+    def _end(self, state: wire.JobState, time_ms: int) -> None:
+        self._enter(state, time_ms)
         self._batch_begun = False
         self.end_ms = time_ms
 
