@@ -28,6 +28,9 @@ READ_LOCAL_BLOCKS = "local blocks read"
 READ_REMOTE_BLOCKS = "remote blocks read"
 
 NAME_LENGTH = 80
+# A collector takes 8,192 and 65,536 characters at most, and refuses a push for one that is longer.
+CHAIN_LENGTH = 4096
+DESCRIPTION_LENGTH = 16_384
 
 # Not operators: wrappers of code generation and of adaptive execution.
 _WRAPPERS = re.compile(
@@ -52,6 +55,7 @@ _PASS_THROUGH = frozenset(
         "Window",
         "Union",
         "CollectMetrics",
+        _SHUFFLE,
     }
 )
 # Their row metrics come from the driver alone; what they got is the last count of the chain.
@@ -178,8 +182,8 @@ class Vertex:
 
     @property
     def name(self) -> str:
-        """The operators' names, from source to sink."""
-        return " -> ".join(operator.name for operator in self.operators)
+        """The operators' names, from source to sink, cut at CHAIN_LENGTH."""
+        return " -> ".join(operator.name for operator in self.operators)[:CHAIN_LENGTH]
 
     @property
     def shuffles(self) -> bool:
@@ -250,6 +254,8 @@ class _Analysis:
             self._end(vertex)
         self._vertices.append(vertex)
         for found in self._vertices:
+            if not found.operators:
+                found.operators.append(_stand_in(found))
             _name(found)
             found.shared = _shared(found)
         _identify(self._vertices)
@@ -279,7 +285,7 @@ class _Analysis:
             id=_hash(name, "" if sink else stable(node.description), *(_reference(found) for found in inputs)),
             name=_operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
-            description=node.description,
+            description=node.description[:DESCRIPTION_LENGTH],
             rows=tuple(accumulator for metric, accumulator in _metrics(node) if metric == ROWS),
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
@@ -318,6 +324,13 @@ class _Analysis:
         inputs: tuple[Operator | Exchange, ...] = (last,) if last is not None else tuple(vertex.reads)
         identity = _hash("sink", "", *(_reference(found) for found in inputs))
         vertex.operators.append(Operator(identity, name, "", "", (), inputs, sink=True))
+
+
+def _stand_in(vertex: Vertex) -> Operator:
+    """What a vertex does whose exchange reads another one directly, and a plan that was found to be empty."""
+    node = vertex.reads[0].node if vertex.reads else "EmptyRelation"
+    identity = _hash(node, "", *(_reference(found) for found in vertex.reads))
+    return Operator(identity, node, node, "", (), tuple(vertex.reads))
 
 
 def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:

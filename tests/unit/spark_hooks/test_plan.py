@@ -187,7 +187,7 @@ RIGHT = """
         {0}
 """
 JOIN = (
-    "StreamingSymmetricHashJoin | StreamingSymmetricHashJoin [k#12], [k2#7], Inner, condition = [ both = (t2#6 >= t#13) ],"
+    "StreamingSymmetricHashJoin | StreamingSymmetricHashJoin [k#12], [k2#7], Inner, condition = [ both = (t2 >= t) ],"
     " state info [ checkpoint = file:/data/cp, opId = 0, ver = {0}, numPartitions = 2], 0, 0, 2"
 )
 EMPTY = "LocalTableScan | LocalTableScan <empty>, [k#3, t#4]"
@@ -398,6 +398,28 @@ Filter | Filter isnotnull(a#1)
     assert [operator.is_source for operator in last.operators] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Filter\n  Exchange | Exchange hashpartitioning(k, 3)\n    Exchange | Exchange RoundRobinPartitioning(2)\n"
+            "      Scan json t",
+            ["Source: json t", "Exchange", "Filter"],
+        ),
+        ("AdaptiveSparkPlan\n  Exchange | Exchange SinglePartition\n    Scan json t", ["Source: json t", "Exchange"]),
+        (
+            "SubqueryBroadcast | SubqueryBroadcast dynamicpruning#3, [id=#5]\n  BroadcastExchange\n    Scan json t",
+            ["Source: json t", "BroadcastExchange", "SubqueryBroadcast"],
+        ),
+        ("AdaptiveSparkPlan\n  EmptyRelation | EmptyRelation [plan_id=48]", ["EmptyRelation"]),
+    ],
+    ids=["exchange over exchange", "exchange at the root", "broadcast below a subquery", "nothing left"],
+)
+def test_no_vertex_is_without_an_operator(text: str, expected: list[str]) -> None:
+    """A collector refuses a vertex without a name, and the whole push with it."""
+    assert chains(analyse(text, None)) == expected
+
+
 # ---- Names
 
 
@@ -408,6 +430,18 @@ def test_names_are_unique_and_at_most_80_characters() -> None:
     names = [operator.name for operator in graph.vertices[0].operators[:3]]
     cut = ("Source: parquet " + "x" * 200)[:80]
     assert names == [cut, cut[:78] + " 2", cut[:78] + " 3"]
+
+
+def test_chains_and_descriptions_are_cut() -> None:
+    """A union of many branches, or a huge expression, must not cost the push that tells of it."""
+    scan = f"\n  Scan parquet {'x' * 80}"
+    graph = analyse("Union" + 100 * scan, None)
+    assert len(graph.vertices[0].operators) == 101
+    assert len(graph.vertices[0].name) == plan.CHAIN_LENGTH
+    expression = "CASE WHEN a#1 THEN b " * 10_000
+    one, other = (analyse(f"Project | Project [{expression}{end}]\n  Scan t", None) for end in "xy")
+    assert len(one.vertices[0].operators[1].description) == plan.DESCRIPTION_LENGTH
+    assert one.vertices[0].id != other.vertices[0].id
 
 
 def test_a_name_that_looks_counted_does_not_clash() -> None:
@@ -737,6 +771,8 @@ def test_graphs_are_in_order_and_without_doubles(shape: Shape, seed: int, sink: 
     seen: set[plan.Vertex] = set()
     for vertex in graph.vertices:
         before: set[plan.Operator] = set()
+        assert vertex.name
+        assert vertex.operators
         for operator in vertex.operators:
             assert {found for found in operator.inputs if isinstance(found, plan.Operator)} <= before
             assert {found for found in operator.inputs if isinstance(found, plan.Exchange)} <= set(vertex.reads)
