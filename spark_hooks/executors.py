@@ -44,7 +44,10 @@ class Executors:
         """Apply an event about an executor; any other is none of its business."""
         if isinstance(event, records.ExecutorAdded):
             # The driver has a block manager too, but outside local mode it runs no task.
-            if event.cores > 0:
+            if event.cores > 0 and event.executor in self._executors:
+                # Told twice: what was there when the recorder came, and the event of the same.
+                self._executors[event.executor].cores = event.cores
+            elif event.cores > 0:
                 endpoint, memory_bytes = self._blocks.pop(event.executor, (event.host, -1))
                 self._executors[event.executor] = _Executor(
                     event.cores, event.time_ms, event.time_ms, endpoint, memory_bytes
