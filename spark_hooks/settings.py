@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from urllib.parse import urlsplit
 
 from streamgauge.errors import SettingError
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 CONF_PREFIX = "spark.streamgauge."
+
+_TOKEN = re.compile(r"[\x21-\x7e]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +28,25 @@ class Settings:
     | `interval_ms` | spark.streamgauge.interval_ms  | STREAMGAUGE_INTERVAL_MS | 1000                    |
 
     Args:
-        url: Where the collector listens; http or https.
-        token: Sent as a bearer token; needed where the collector asks for one.
+        url: Where the collector listens; http or https, without a password in it.
+        token: Sent as a bearer token; needed where the collector asks for one. Visible ASCII characters.
         interval_ms: Between two pushes, 100 to 60000.
     """
 
     url: str = DEFAULT_URL
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     interval_ms: int = 1000
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work."""
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingError(f"url {self.url!r}: expected http://host:port or https://host:port of a collector")
+        """
+        Refuse what cannot work.
+
+        Raises:
+            SettingError: naming the setting; neither a token nor a password is repeated.
+        """
+        _check_url(self.url)
+        if not _TOKEN.fullmatch(self.token or ""):
+            raise SettingError("token: expected visible ASCII characters only, without spaces or line breaks")
         if not 100 <= self.interval_ms <= 60_000:
             raise SettingError(f"interval_ms {self.interval_ms}: expected milliseconds between 100 and 60000")
 
@@ -55,7 +63,7 @@ class Settings:
         Raises:
             SettingError: a setting of the configuration is unknown, or a value does not fit.
         """
-        known = [field.name for field in fields(cls)]
+        known = [setting.name for setting in fields(cls)]
         found = {name: value for name, value in arguments.items() if value is not None}
         for key, value in conf.items():
             if key.startswith(CONF_PREFIX):
@@ -72,6 +80,18 @@ class Settings:
             token=None if found.get("token") is None else str(found["token"]),
             interval_ms=_whole("interval_ms", found.get("interval_ms", 1000)),
         )
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if "@" in url:
+        raise SettingError("url: expected no user and password in it; the collector's password is `token`")
+    if not fits or re.search(r"[\s?#]", url):
+        raise SettingError(f"url {url!r}: expected http://host:port or https://host:port of a collector")
 
 
 def _whole(name: str, value: object) -> int:
