@@ -67,8 +67,8 @@ class _Stage:
         return (bound for _, bound in self.bound.values())
 
     def drop_live(self, bound: Bound) -> None:
-        for task in self.running:
-            bound.vertex.counters.drop_live((self.id, task))
+        for task, partition in self.running.items():
+            bound.vertex.counters.drop_live(self.id, partition, task)
 
 
 @dataclass(slots=True, eq=False)
@@ -264,8 +264,12 @@ class Model:
             self._count_driver(execution)
             if execution.stages:
                 self._show(execution)
+            # What a sampling job tells is known, though it counts nowhere.
             self.unknown_updates += sum(
-                bool(won.updates) for stage in execution.stages if not stage.bound for won in stage.won.values()
+                bool(won.updates) and self._owners.keys().isdisjoint(won.updates)
+                for stage in execution.stages
+                if not stage.bound
+                for won in stage.won.values()
             )
             if execution.root is None and execution.job.kind == "BATCH":
                 execution.job.end(event.time_ms, event.error or None)
@@ -431,7 +435,7 @@ class Model:
             return
         for bound in stage.vertices():
             bound.vertex.register(partition + 1)
-            bound.vertex.counters.show_live((stage.id, event.task), partition, bound.counts(updates, 0))
+            bound.vertex.counters.show_live(stage.id, partition, event.task, bound.counts(updates, 0))
 
     @_apply.register
     def _(self, event: records.TaskEnd) -> None:
@@ -445,7 +449,8 @@ class Model:
         stage.running.pop(event.task, None)
         for bound in stage.vertices():
             bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)
-            bound.vertex.counters.drop_live((stage.id, event.task))
+            # Once a partition is won, what other attempts of it do is done already.
+            bound.vertex.counters.drop_live(stage.id, event.partition, None if event.succeeded else event.task)
         if not event.succeeded:
             return
         before = stage.won.get(event.partition)

@@ -79,7 +79,7 @@ class Counters:
     def __init__(self, columns: int) -> None:
         self._done = np.zeros((0, columns), dtype=np.int64)
         self._shown = np.zeros((0, columns), dtype=np.int64)
-        self._live: dict[tuple[int, int], tuple[int, Counts]] = {}
+        self._live: dict[tuple[int, int], dict[int, Counts]] = {}
 
     @property
     def rows(self) -> int:
@@ -102,22 +102,24 @@ class Counters:
         """Take a task's counts out again; another execution of it replaces them."""
         self._done[row] -= np.asarray(counts, dtype=np.int64)
 
-    def show_live(self, task: tuple[int, int], row: int, counts: Sequence[int]) -> None:
-        """Show what the running task `task` (stage, task id) has done so far, in place of its last word."""
-        self._live[task] = (row, np.asarray(counts, dtype=np.int64))
+    def show_live(self, stage: int, row: int, task: int, counts: Sequence[int]) -> None:
+        """Show what a running task of a subtask has done so far, in place of its last word."""
+        self._live.setdefault((stage, row), {})[task] = np.asarray(counts, dtype=np.int64)
 
-    def drop_live(self, task: tuple[int, int]) -> None:
-        """Forget what a task told while it ran: it has ended."""
-        self._live.pop(task, None)
+    def drop_live(self, stage: int, row: int, task: int | None = None) -> None:
+        """Forget what a task told while it ran; None for all attempts of the subtask in this stage."""
+        attempts = self._live.get((stage, row))
+        if attempts is None:
+            return
+        if task is not None:
+            attempts.pop(task, None)
+        if task is None or not attempts:
+            del self._live[stage, row]
 
     def shown(self) -> Counts:
         """Return the counts to show, int64, shape (rows, columns); a view, valid until the next call."""
         now = self._done.copy()
-        furthest: dict[tuple[int, int], Counts] = {}
-        for (stage, _), (row, counts) in self._live.items():
-            other = furthest.get((stage, row))
-            furthest[stage, row] = counts if other is None else np.maximum(other, counts)
-        for (_, row), counts in furthest.items():
-            now[row] += counts
+        for (_, row), attempts in self._live.items():
+            now[row] += np.max(list(attempts.values()), axis=0)
         np.maximum(self._shown, now, out=self._shown)
         return self._shown

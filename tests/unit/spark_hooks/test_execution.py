@@ -213,7 +213,9 @@ def test_live_values_of_a_copy_do_not_add_to_the_originals(run: Run) -> None:
     original, copy = run.task(of), run.task(of, attempt=1)
     run.apply(original.live(run.read(9, 9)), copy.live(run.read(5, 5)))
     assert run.counts() == [9, 0]
-    run.apply(original.end(run.read(10, 10)), copy.end(succeeded=False))
+    run.apply(original.end(run.read(10, 10)))
+    assert run.counts() == [10, 0]
+    run.apply(copy.end(succeeded=False))
     assert run.counts() == [10, 0]
 
 
@@ -293,8 +295,9 @@ def test_sampling_job_counts_nothing(run: Run) -> None:
     run.stages(sampling)
     run.apply(run.task(sampling).end(updates(run.plan, {"MicroBatchScan": 9, "Filter": 9})))
     assert shown(run.job) == {}
-    run.apply(run.task(run.map_stage()).end(run.read(9, 9)))
+    run.apply(run.task(run.map_stage()).end(run.read(9, 9)), run.execution.end())
     assert run.counts() == [9, 0]
+    assert run.model.unknown_updates == 0
 
 
 def test_sampling_job_is_no_stage_of_the_reader(run: Run) -> None:

@@ -153,7 +153,7 @@ class Table(RuleBasedStateMachine):
         self.counters = Counters(self.COLUMNS)
         self.rows = 0
         self.done: dict[int, list[int]] = defaultdict(lambda: [0] * self.COLUMNS)
-        self.live: dict[tuple[int, int], tuple[int, list[int]]] = {}
+        self.live: dict[tuple[int, int, int], list[int]] = {}
         self.greatest: dict[int, list[int]] = defaultdict(lambda: [0] * self.COLUMNS)
         self.added: list[tuple[int, list[int]]] = []
         self.taken_out = False
@@ -186,14 +186,19 @@ class Table(RuleBasedStateMachine):
     @rule(data=st.data(), stage=st.integers(0, STAGES - 1), task=st.integers(0, 4), counts=counts)
     def show_live(self, data: st.DataObject, stage: int, task: int, counts: list[int]) -> None:
         row = data.draw(st.integers(0, self.rows - 1))
-        self.counters.show_live((stage, task), row, counts)
-        self.live[stage, task] = (row, counts)
+        self.counters.show_live(stage, row, task, counts)
+        self.live[stage, row, task] = counts
         self.ever_live = True
 
-    @rule(stage=st.integers(0, STAGES - 1), task=st.integers(0, 4))
-    def drop_live(self, stage: int, task: int) -> None:
-        self.counters.drop_live((stage, task))
-        self.live.pop((stage, task), None)
+    @rule(stage=st.integers(0, STAGES - 1), row=st.integers(0, 3), task=st.integers(0, 4))
+    def drop_live(self, stage: int, row: int, task: int) -> None:
+        self.counters.drop_live(stage, row, task)
+        self.live.pop((stage, row, task), None)
+
+    @rule(stage=st.integers(0, STAGES - 1), row=st.integers(0, 3))
+    def drop_live_of_all_attempts(self, stage: int, row: int) -> None:
+        self.counters.drop_live(stage, row)
+        self.live = {key: counts for key, counts in self.live.items() if key[:2] != (stage, row)}
 
     @rule()
     def show(self) -> None:
@@ -203,9 +208,7 @@ class Table(RuleBasedStateMachine):
             for column in range(self.COLUMNS):
                 now = self.done[row][column]
                 for stage in range(self.STAGES):
-                    told = [
-                        counts[column] for (of, _), (where, counts) in self.live.items() if (of, where) == (stage, row)
-                    ]
+                    told = [counts[column] for (*where, _), counts in self.live.items() if where == [stage, row]]
                     now += max(told, default=0)
                 greatest = self.greatest[row][column] = max(self.greatest[row][column], now)
                 assert shown[row][column] == greatest
@@ -225,11 +228,11 @@ def test_live_values_leave_nothing_behind(tasks: list[list[int]]) -> None:
     before = 0
     for task, told in enumerate(tasks):
         for value in sorted(told):
-            counters.show_live((0, task), 0, [value])
+            counters.show_live(0, 0, task, [value])
             now = int(counters.shown()[0, 0])
             assert now >= before
             before = now
-        counters.drop_live((0, task))
+        counters.drop_live(0, 0, task)
         counters.add(0, [max(told)])
     assert counters.shown().tolist() == [[sum(map(max, tasks))]]
 
@@ -238,8 +241,8 @@ def test_attempts_that_run_at_once_show_the_furthest() -> None:
     """A speculative copy does the same work: 90 and 50 rows done are 90, not 140, which no end would correct."""
     counters = Counters(1)
     counters.register(1)
-    counters.show_live((0, 1), 0, [90])
-    counters.show_live((0, 2), 0, [50])
+    counters.show_live(0, 0, 1, [90])
+    counters.show_live(0, 0, 2, [50])
     assert counters.shown().tolist() == [[90]]
 
 
@@ -247,8 +250,8 @@ def test_stages_of_one_subtask_add_up() -> None:
     """A vertex may be executed by several stages at once; each has tasks of its own for a subtask."""
     counters = Counters(1)
     counters.register(1)
-    counters.show_live((0, 1), 0, [90])
-    counters.show_live((1, 2), 0, [50])
+    counters.show_live(0, 0, 1, [90])
+    counters.show_live(1, 0, 2, [50])
     assert counters.shown().tolist() == [[140]]
 
 
@@ -256,10 +259,10 @@ def test_a_failed_tasks_greatest_count_stands_until_the_retry_passes_it() -> Non
     """Live values of a failed attempt vanish, but what was shown never goes back."""
     counters = Counters(1)
     counters.register(1)
-    counters.show_live((0, 1), 0, [70])
+    counters.show_live(0, 0, 1, [70])
     assert counters.shown().tolist() == [[70]]
-    counters.drop_live((0, 1))
-    counters.show_live((0, 2), 0, [30])
+    counters.drop_live(0, 0, 1)
+    counters.show_live(0, 0, 2, [30])
     assert counters.shown().tolist() == [[70]]
-    counters.show_live((0, 2), 0, [80])
+    counters.show_live(0, 0, 2, [80])
     assert counters.shown().tolist() == [[80]]
