@@ -65,7 +65,7 @@ class HttpTransport:
             return "resend", words, 0.0
         if answer.status in (429, 503):
             pause = answer.headers.get("Retry-After", "")
-            return "overloaded", words, float(pause) if pause.isdigit() else 0.0
+            return "overloaded", words, float(pause) if pause.isdecimal() else 0.0
         return ("unreachable" if answer.status >= 500 else "refused"), words, 0.0
 
     def close(self) -> None:
@@ -155,8 +155,9 @@ class Pusher:
         while not self._stop.wait(pause_s):
             try:
                 outcome, asked_s = self.push()
-            except Exception:  # the edge of the hooks: nothing of ours may reach the driver
-                log.warning("streamgauge could not push", exc_info=log.isEnabledFor(logging.DEBUG))
+            except Exception as error:  # the edge of the hooks: nothing of ours may reach the driver
+                log.debug("streamgauge could not push", exc_info=True)
+                self._tell("refused", f"{type(error).__name__}: {error}")
                 outcome, asked_s = "refused", 0.0
             # A collector that is down costs a refused connection a second; one that says no is asked less often.
             pause_s = SLOWEST_S if outcome == "refused" else max(self._interval_s, min(asked_s, SLOWEST_S))

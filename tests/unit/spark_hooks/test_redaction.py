@@ -56,7 +56,7 @@ def test_secrets_are_replaced(text: str, expected: str) -> None:
     [
         "",
         "HashAggregate(keys=[window#14-T1000ms, k#4L], functions=[count(1)])",
-        "FileScan json [id#8L] Batched: false, Location: InMemoryFileIndex(1 paths)[file:/data/in], PartitionFilters: []",
+        "FileScan json [id#8L] Location: InMemoryFileIndex(1 paths)[file:/data/in], PartitionFilters: []",
         "EventTimeWatermark token_time#0: timestamp, 1 seconds",
         "kafka://broker-1:9092,broker-2:9092/topic",
         "jdbc:postgresql://host:5432/db?user=me",
