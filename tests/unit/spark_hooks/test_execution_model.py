@@ -395,7 +395,7 @@ def check_never_back(before: Shown, after: Shown) -> None:
         assert after.get(key, 0) >= value, f"{key} went back from {value} to {after.get(key, 0)}"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.integers(0, 2**32).map(Random), st.booleans())
 def test_any_life_leaves_the_counts_of_its_winning_attempts(random: Random, watched: bool) -> None:
     """

@@ -1,0 +1,305 @@
+"""Whatever a model does and a network loses, what was acknowledged is what the collector holds."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis import given, settings
+
+from collector.ingest import Ingest
+from collector.limits import Limits
+from collector.store import Columns, MetricStore
+from spark_hooks import records
+from spark_hooks.execution import Model
+from spark_hooks.executors import Executors
+from spark_hooks.frames import Frames
+from spark_hooks.job import Job, JobVertex
+from spark_hooks.redaction import Redaction
+from streamgauge import wire
+from streamgauge.clock import ManualClock
+from streamgauge.errors import NeedsFullFrame
+from tests.unit.spark_hooks.spark_events import (
+    APP,
+    Execution,
+    Ids,
+    Query,
+    Task,
+    accumulator,
+    scan,
+    sink,
+    stage,
+    submitted,
+)
+
+TOTALS = {
+    "numRecordsIn": (),
+    "numRecordsOut": (),
+    "numBytesIn": (),
+    "numBytesInLocal": ("Shuffle.Netty.Input.numBytesInLocal",),
+    "numBytesInRemote": ("Shuffle.Netty.Input.numBytesInRemote",),
+    "numBuffersInLocal": ("Shuffle.Netty.Input.numBuffersInLocal",),
+    "numBuffersInRemote": ("Shuffle.Netty.Input.numBuffersInRemote",),
+    "numBytesOut": (),
+}
+"""A vertex's totals in the order of its counters, with the other name of each."""
+
+Table = dict[tuple[str, str], list[float | str]]
+"""(operator id or '', metric) → a value a subtask; NaN as a word, since it equals nothing."""
+
+
+def plain(values: Any) -> list[float | str]:
+    return ["NaN" if math.isnan(value) else value for value in np.asarray(values).tolist()]
+
+
+def expected_columns(vertex: JobVertex, ended: bool) -> Table:
+    """Every column that a vertex has, from its counters and rates."""
+    found: Table = {}
+    if not vertex.size:
+        return found
+    counts, rates = vertex.counters.shown(), vertex.views.rates()
+    pairs = [(operator.id, (name,)) for operator in vertex.operators for name in ("numRecordsIn", "numRecordsOut")]
+    pairs += [("", (name, *others)) for name, others in TOTALS.items()]
+    for column, (operator, metrics) in enumerate(pairs):
+        for metric in metrics if vertex.known[column] else ():
+            found[operator, metric] = plain(counts[:, column])
+            found[operator, metric + "PerSecond"] = plain(rates[:, column])
+    found.setdefault(("", "numRecordsInPerSecond"), ["NaN"] * vertex.size)
+    for metric in () if ended else ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond"):
+        found["", metric] = ["NaN"] * vertex.size
+    return found
+
+
+def held_columns(groups: dict[str, Columns]) -> Table:
+    return {
+        (operator, metric): plain(column.values)
+        for operator, columns in groups.items()
+        for metric, column in columns.items()
+    }
+
+
+def times(vertex: JobVertex) -> tuple[list[int], ...]:
+    return tuple(
+        column.tolist() for column in (vertex.attempts, vertex.executor_indices, vertex.starts_ms, vertex.ends_ms)
+    )
+
+
+def graph(job: Job) -> list[tuple[str, str, bool, list[str], list[str]]]:
+    return [
+        (vertex.id, vertex.name, vertex.id in job.current, [one.id for one in vertex.operators], list(vertex.inputs))
+        for vertex in job.vertices.values()
+    ]
+
+
+class Driver:
+    """A driver whose queries do as they like, its frames, and a collector behind a bad network."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.ids = Ids()
+        self.clock = ManualClock(now_ms=2_000_000)
+        self.executors = Executors(APP.id, 1, self.clock)
+        self.model = Model(APP, self.executors)
+        self.frames = Frames(APP, 1000, self.clock, Redaction())
+        self.queries = [Query(1), Query(2, name=None)]
+        self.batch: dict[int, tuple[Execution, int]] = {}
+        self.history: dict[tuple[str, wire.Attempt], list[dict[Any, Any]]] = {}
+        self.gone_and_told: set[str] = set()
+        self.new_collector()
+        self.apply(*(query.started() for query in self.queries))
+
+    def apply(self, *events: records.Record) -> None:
+        self.model.apply(events)
+        assert self.model.faults == []
+
+    # ---- What a driver does
+
+    def begin_batch(self) -> None:
+        """One of two plans; the first has a vertex more."""
+        query, ids = self.random.choice(self.queries), self.ids
+        below = ids.node("Filter", scan(ids))
+        if self.random.random() < 0.7:
+            below = ids.node("HashAggregate", ids.shuffle(below))
+        query.batch += 1
+        execution = Execution(ids, sink(ids, below), query.describe())
+        self.apply(execution.start())
+        self.batch[query.number] = (execution, query.run)
+
+    def work(self) -> None:
+        """A stage of a running batch; the tasks start, tell and end."""
+        if not self.batch:
+            return
+        execution, _ = self.random.choice(list(self.batch.values()))
+        rows = accumulator(execution.plan, "MicroBatchScan")
+        shuffles = bool(execution.plan.children[0].name == "HashAggregate")
+        told = stage(self.ids, self.random.randint(1, 4), shuffles=shuffles)
+        self.apply(execution.job(told), submitted(told))
+        for partition in range(told.tasks):
+            executor = str(self.random.randint(1, 3))
+            task = Task(self.ids, told, partition, executor=executor, launch_ms=self.random.randint(1, 10**6))
+            self.apply(task.start())
+            self.apply(task.live((rows, self.random.randint(0, 5))))
+            if self.random.random() < 0.7:
+                self.apply(task.end((rows, self.random.randint(0, 9)), succeeded=self.random.random() < 0.8))
+
+    def tick(self) -> None:
+        self.model.tick()
+
+    def end_batch(self) -> None:
+        if self.batch:
+            number = self.random.choice(list(self.batch))
+            execution, _ = self.batch.pop(number)
+            self.apply(execution.end(), self.queries[number - 1].progress(self.random.randint(0, 3)))
+
+    def end_query(self) -> None:
+        """A query stops or fails; it starts anew, at once or before the next of them ends."""
+        index = self.random.randrange(len(self.queries))
+        query = self.queries[index]
+        self.batch.pop(query.number, None)
+        self.apply(query.terminated(exception=self.random.choice((None, "it broke"))))
+        if self.random.random() < 0.5:
+            self.queries[index] = Query(query.number, query.run + 1, query.name)
+            self.apply(self.queries[index].started(f"2026-11-21T1{min(query.run + 1, 9)}:00:00.000Z"))
+
+    def change_executors(self) -> None:
+        name = str(self.random.randint(1, 3))
+        if self.random.random() < 0.5:
+            self.apply(records.ExecutorAdded(name, "worker.test", 2, 5))
+        else:
+            self.apply(records.ExecutorRemoved(name, 6))
+
+    # ---- The way to the collector
+
+    def new_collector(self) -> None:
+        """The collector starts anew, with nothing."""
+        self.store = MetricStore()
+        self.ingest = Ingest(self.store, self.clock, Limits())
+
+    def build(self) -> list[wire.Frame]:
+        told = {frame.attempt: frame for frame in self.frames.build(self.model, self.executors, {}, {})}
+        jobs = {job.attempt: job for job in self.model.jobs.values()}
+        assert told.keys() == {wire.Attempt(APP.start_ms, APP.id)} | jobs.keys()
+        for attempt, job in jobs.items():
+            self.check_delta(job, told[attempt])
+        return list(told.values())
+
+    def check_delta(self, job: Job, frame: wire.Frame) -> None:
+        """A frame holds exactly what has changed in any frame after the one that it builds on."""
+        now: dict[Any, Any] = {"plan": graph(job)}
+        for vertex in job.vertices.values():
+            now[vertex.id, "times"] = times(vertex)
+            now |= {(vertex.id, *key): values for key, values in expected_columns(vertex, ended=False).items()}
+        past = self.history.setdefault((job.jid, job.attempt), [{}])
+        past.append(now)
+        assert frame.seq == len(past) - 1
+        since = past[frame.base :] if frame.base else [{}, *past[1:]]
+        changed = {
+            key
+            for key, value in now.items()
+            if not frame.base or any(one.get(key) != other.get(key) for one, other in pairwise(since))
+        }
+        sent = {"plan"} if frame.plan is not None else set()
+        for figures in frame.vertices:
+            sent |= {(figures.id, "times")} if figures.subtasks is not None else set()
+            sent |= {(figures.id, "", column.metric) for column in figures.columns}
+            sent |= {
+                (figures.id, each.operator, column.metric) for each in figures.operators for column in each.columns
+            }
+        assert sent == changed
+
+    def push(self) -> None:
+        """Frames arrive and are acknowledged; or they, or the answer, are lost."""
+        frames = self.build()
+        fate = self.random.choice(("lost", "unanswered", "answered", "answered", "answered"))
+        if fate == "lost":
+            return
+        try:
+            self.ingest.push(wire.encode(frames))
+        except NeedsFullFrame:
+            if fate == "answered":
+                self.frames.start_over()
+                self.push_through()
+            return
+        if fate == "answered":
+            self.acknowledged(frames)
+
+    def push_through(self) -> None:
+        """A push over a good network is always taken, in full if need be."""
+        frames = self.build()
+        try:
+            self.ingest.push(wire.encode(frames))
+        except NeedsFullFrame:
+            self.frames.start_over()
+            frames = self.build()
+            assert all(frame.base == 0 for frame in frames)
+            self.ingest.push(wire.encode(frames))
+        self.acknowledged(frames)
+
+    def acknowledged(self, frames: list[wire.Frame]) -> None:
+        self.check_held()
+        self.frames.acknowledge(frames, self.model, self.executors)
+        told = {frame.job.jid for frame in frames if frame.job is not None and frame.job.state in wire.ENDED_STATES}
+        assert not told & self.model.jobs.keys(), "an ended job that was told is forgotten"
+        assert not any(job.state in wire.ENDED_STATES for job in self.model.jobs.values())
+        assert not any(executor.gone for executor in self.executors.frames()), "a gone executor is told once"
+        held = {(job.jid, job.attempt) for job in self.model.jobs.values()}
+        assert self.frames._channels.keys() == held | {("", wire.Attempt(APP.start_ms, APP.id))}
+
+    def check_held(self) -> None:
+        """What the collector holds of every job that the model has is what the model shows."""
+        for job in self.model.jobs.values():
+            held = self.store.job(job.jid)
+            assert (held.state, held.attempt, held.job.name) == (job.state, job.attempt, job.name)
+            assert dict(held.job.metrics) == job.metrics()
+            assert [
+                (
+                    one.vertex.id,
+                    one.vertex.name,
+                    one.vertex.current,
+                    list(one.operators),
+                    [e.source for e in one.vertex.inputs],
+                )
+                for one in held.vertices.values()
+            ] == graph(job)
+            for vertex in job.vertices.values():
+                one = held.vertices[vertex.id]
+                assert (one.size, one.parallelism, one.start_ms) == (vertex.size, vertex.parallelism, vertex.start_ms)
+                assert held_columns({"": one.columns, **one.operators}) == expected_columns(
+                    vertex, job.state in wire.ENDED_STATES
+                )
+                told = one.subtasks
+                assert told is not None
+                assert tuple(
+                    column.tolist() for column in (told.attempt, told.executor, told.start_ms, told.end_ms)
+                ) == times(vertex)
+        executors = self.store.snapshot().apps[APP.id].executors
+        assert set(executors) == {one.id for one in self.executors.frames() if not one.gone}
+
+
+STEPS = {
+    "begin_batch": 3,
+    "work": 6,
+    "tick": 2,
+    "end_batch": 2,
+    "end_query": 1,
+    "change_executors": 1,
+    "push": 8,
+    "new_collector": 1,
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(0, 2**32).map(Random),
+    st.lists(st.sampled_from([step for step in STEPS for _ in range(STEPS[step])]), min_size=20, max_size=60),
+)
+def test_collector_holds_what_it_acknowledged(random: Random, steps: list[str]) -> None:
+    """Pushes are lost, refused and taken: after one that is taken the store's columns are the model's."""
+    driver = Driver(random)
+    for step in steps:
+        getattr(driver, step)()
+    driver.push_through()
