@@ -17,8 +17,8 @@ class _Executor:
     cores: int
     added_ms: int
     heartbeat_ms: int
-    endpoint: str = ""
-    memory_bytes: int = -1
+    endpoint: str
+    memory_bytes: int
     metrics: dict[str, wire.Scalar] = field(default_factory=dict)
 
 
@@ -63,6 +63,11 @@ class Executors:
             self._remove(event.executor)
         elif isinstance(event, records.ExecutorMemory):
             self._remember(event)
+
+    def end(self) -> None:
+        """The application ended, and all of its executors with it."""
+        for executor in list(self._executors):
+            self._remove(executor)
 
     def start_task(self, task: int, executor: str, jid: str) -> None:
         """A task was launched."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -73,13 +74,14 @@ def test_without_a_block_manager_memory_is_unknown(executors: Executors) -> None
     assert (only(executors).endpoint, only(executors).memory_bytes) == ("host", -1)
 
 
-def test_being_told_twice_loses_nothing(executors: Executors) -> None:
+@pytest.mark.parametrize("cores", [1, 5])
+def test_being_told_twice_loses_nothing(executors: Executors, cores: int) -> None:
     """The recorder tells what was there when it came, and Spark's own event may follow."""
-    for event in (added(), block_manager(), records.ExecutorMemory("1", START_MS + 5, (1, 2, 3, 4, 5, 6, 7, 8))):
+    for event in (added(cores=4), block_manager(), records.ExecutorMemory("1", START_MS + 5, (1, 2, 3, 4, 5, 6, 7, 8))):
         executors.apply(event)
     before = only(executors)
-    executors.apply(added())
-    assert only(executors) == before
+    executors.apply(added(cores=cores))
+    assert only(executors) == msgspec.structs.replace(before, cores=cores, slots=cores // 2)
 
 
 def test_the_driver_outside_local_mode_is_no_executor(executors: Executors) -> None:

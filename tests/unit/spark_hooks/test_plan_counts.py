@@ -1,4 +1,4 @@
-"""What one task's updates say of every operator and of the vertex, rule by rule."""
+"""What one task's updates say of every operator and of the vertex, rule by rule; metrics as Spark calls them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOOP = "a.b.NoopTable$@1f"
 def node(name: str, *children: PlanNode, rows: int | tuple[int, ...] = (), description: str = "") -> PlanNode:
     """A node whose row metrics have these accumulator ids."""
     numbers = (rows,) if isinstance(rows, int) else rows
-    metrics = tuple(part for number in numbers for part in (plan.ROWS, number))
+    metrics = tuple(part for number in numbers for part in ("number of output rows", number))
     return PlanNode(name, description or name, metrics, children)
 
 
@@ -28,13 +28,13 @@ def exchange(first: int, child: PlanNode, partitioning: str = "hashpartitioning(
         part
         for number, metric in enumerate(
             (
-                plan.WRITTEN_RECORDS,
-                plan.WRITTEN_BYTES,
-                plan.READ_RECORDS,
-                plan.READ_LOCAL_BYTES,
-                plan.READ_REMOTE_BYTES,
-                plan.READ_LOCAL_BLOCKS,
-                plan.READ_REMOTE_BLOCKS,
+                "shuffle records written",
+                "shuffle bytes written",
+                "records read",
+                "local bytes read",
+                "remote bytes read",
+                "local blocks read",
+                "remote blocks read",
             ),
             first,
         )
@@ -149,7 +149,7 @@ def test_a_join_reads_both_sides() -> None:
 
 def test_a_broadcast_side_is_no_input() -> None:
     """Its rows were read by the driver, not by this task."""
-    small = PlanNode("BroadcastExchange", "BroadcastExchange", (plan.ROWS, 30), (node("Scan b", rows=2),))
+    small = PlanNode("BroadcastExchange", "BroadcastExchange", ("number of output rows", 30), (node("Scan b", rows=2),))
     counts = counted(node("BroadcastHashJoin", SCAN, small, rows=3), {1: 7, 3: 9, 30: 1000, 2: 1000})
     assert counts.operators == ((7, 7), (7, 9))
     assert (totals(counts)["records_in"], totals(counts)["bytes_in"]) == (7, 0)
@@ -289,7 +289,7 @@ def test_a_vertex_with_an_unknown_head_does_not_tell_what_came_in() -> None:
 
 def test_an_exchange_that_lacks_a_metric_leaves_it_unknown() -> None:
     """Another version of Spark may not have it."""
-    bare = PlanNode("Exchange", "Exchange SinglePartition", (plan.READ_RECORDS, 12), (SCAN,))
+    bare = PlanNode("Exchange", "Exchange SinglePartition", ("records read", 12), (SCAN,))
     found = totals(counted(node("Filter", bare, rows=2), {12: 4}))
     assert (found["records_in"], found["bytes_in"], found["bytes_in_local"]) == (4, None, None)
 

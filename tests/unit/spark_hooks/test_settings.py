@@ -115,9 +115,9 @@ def test_urls_that_cannot_work_are_refused(url: str) -> None:
 @pytest.mark.parametrize("url", ["http://me:hunter2@gauge:8081", "http://hunter2@gauge", "ftp://me:hunter2@gauge"])
 def test_a_password_in_the_url_is_refused_and_not_repeated(url: str) -> None:
     """It would stand in every warning line, and the collector would not see it."""
-    with pytest.raises(SettingError, match="`token`") as refused:
+    with pytest.raises(SettingError) as refused:
         read(arguments={"url": url})
-    assert "hunter2" not in str(refused.value)
+    assert str(refused.value) == "url: expected no user and password in it; the collector's password is `token`"
 
 
 @pytest.mark.parametrize("token", ["hunter2\n", "hunter2 x", "hunter2\r\nX: y", "hunter2é"])
