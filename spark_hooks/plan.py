@@ -11,7 +11,7 @@ stands above it away, and neither the other side nor the join may change its nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -433,40 +433,46 @@ TOTALS = (
 )
 
 
-def count(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> Counts:
-    """
-    Derive the counts of one task.
+Terms = tuple[tuple[int, ...], ...]
+"""A count as a sum of accumulators; of several in one place the greatest is added."""
 
-    Args:
-        updates: Accumulator id → value. Zero is never sent: what is missing is 0.
-        bytes_written: What Spark counted as output of the task.
+BYTES_WRITTEN = -1
+"""Stands among accumulators, which count from 0, for what Spark counts as output of a task."""
+
+
+def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...], tuple[Terms | None, ...]]:
     """
-    ins: dict[Operator, int | None] = {}
-    outs: dict[Operator, int | None] = {}
+    Return how the counts of a vertex follow from a task's updates, None where this plan cannot tell.
+
+    Returns:
+        (records in, records out) of each operator, and the totals of the vertex in the order of `TOTALS`.
+    """
+    ins: dict[Operator, Terms | None] = {}
+    outs: dict[Operator, Terms | None] = {}
     last = vertex.operators[-1] if vertex.operators else None
     for operator in vertex.operators:
-        own = max((updates.get(rows, 0) for rows in operator.rows), default=None)
+        own = (operator.rows,) if operator.rows else None
         if operator.is_source:
-            came: int | None = own
+            came: Terms | None = own
         else:
             came = _sum(
-                outs[found] if isinstance(found, Operator) else _records_read(found, vertex, updates)
+                outs[found] if isinstance(found, Operator) else _records_read(found, vertex)
                 for found in operator.inputs
                 if isinstance(found, Operator) or found.shuffles
             )
         went = came if operator.sink or (own is None and operator.node in _PASS_THROUGH) else own
         if operator is last and vertex.shuffles and vertex.writes is not None:
-            went = _read(vertex.writes, WRITTEN_RECORDS, updates)
+            went = _read(vertex.writes, WRITTEN_RECORDS)
         ins[operator], outs[operator] = came, went
     local, remote, local_blocks, remote_blocks = (
-        _sum((_read(found, metric, updates) for found in vertex.reads if found.shuffles), empty=0)
+        _sum((_read(found, metric) for found in vertex.reads if found.shuffles), empty=())
         for metric in (READ_LOCAL_BYTES, READ_REMOTE_BYTES, READ_LOCAL_BLOCKS, READ_REMOTE_BLOCKS)
     )
     heads = _sum(
         [ins[operator] for operator in vertex.operators if operator.is_source]
-        + [_read(found, READ_RECORDS, updates) for found in vertex.reads if found.shuffles]
+        + [_read(found, READ_RECORDS) for found in vertex.reads if found.shuffles]
     )
-    return Counts(
+    return (
         tuple((ins[operator], outs[operator]) for operator in vertex.operators),
         (
             heads,
@@ -476,38 +482,53 @@ def count(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> Cou
             remote,
             local_blocks,
             remote_blocks,
-            _bytes_out(vertex, updates, bytes_written),
+            _bytes_out(vertex),
         ),
     )
 
 
-def _bytes_out(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> int | None:
+def count(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> Counts:
+    """
+    Derive the counts of one task.
+
+    Args:
+        updates: Accumulator id → value. Zero is never sent: what is missing is 0.
+        bytes_written: What Spark counted as output of the task.
+    """
+    values = {**updates, BYTES_WRITTEN: bytes_written}
+
+    def total(found: Terms | None) -> int | None:
+        return None if found is None else sum(max(values.get(each, 0) for each in term) for term in found)
+
+    operators, totals = terms(vertex)
+    return Counts(tuple((total(came), total(went)) for came, went in operators), tuple(map(total, totals)))
+
+
+def _bytes_out(vertex: Vertex) -> Terms | None:
     if vertex.shuffles and vertex.writes is not None:
-        return _read(vertex.writes, WRITTEN_BYTES, updates)
+        return _read(vertex.writes, WRITTEN_BYTES)
     # Of all sinks only files are known to tell Spark what they wrote.
     last = vertex.operators[-1] if vertex.operators else None
     if last is not None and last.sink and ("File" in last.name or "InsertInto" in last.node):
-        return bytes_written
+        return ((BYTES_WRITTEN,),)
     return None
 
 
-def _read(exchange: Exchange, metric: str, updates: Mapping[int, int]) -> int | None:
+def _read(exchange: Exchange, metric: str) -> Terms | None:
     accumulator = exchange.metrics.get(metric)
-    return None if accumulator is None else updates.get(accumulator, 0)
+    return None if accumulator is None else ((accumulator,),)
 
 
-def _records_read(exchange: Exchange, vertex: Vertex, updates: Mapping[int, int]) -> int | None:
+def _records_read(exchange: Exchange, vertex: Vertex) -> Terms | None:
     """What one operator read of an exchange."""
-    return None if exchange in vertex.shared else _read(exchange, READ_RECORDS, updates)
+    return None if exchange in vertex.shared else _read(exchange, READ_RECORDS)
 
 
-def _sum(
-    values: Iterator[int | None] | list[int | None] | tuple[int | None, ...], empty: int | None = None
-) -> int | None:
+def _sum(parts: Iterable[Terms | None], empty: Terms | None = None) -> Terms | None:
     """Add up; one unknown makes the sum unknown, and nothing to add up is `empty`."""
     total = empty
-    for value in values:
-        if value is None:
+    for part in parts:
+        if part is None:
             return None
-        total = value if total is None else total + value
+        total = part if total is None else total + part
     return total
