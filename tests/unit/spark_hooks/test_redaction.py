@@ -119,6 +119,11 @@ def test_text_without_assignments_is_unchanged(text: str) -> None:
 # ---- Spark's own settings
 
 
+def test_what_stands_in_a_secrets_place_is_sparks_text() -> None:
+    """People know it from Spark's own page."""
+    assert redact("password=hunter2") == "password=*********(redacted)"
+
+
 def test_sparks_regex_names_what_is_secret() -> None:
     """spark.redaction.regex replaces the default."""
     own = Redaction(keys="(?i)pin|puk")
