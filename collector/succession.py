@@ -45,20 +45,25 @@ def next_job(
     ended = job.state in wire.ENDED_STATES
     if ended:
         vertices = {vertex_id: _without_transient(vertex) for vertex_id, vertex in vertices.items()}
-    since_ms = {job.state: frame.sent_at_ms, **job.since_ms}
+    restarts = 0 if before is None else before.restarts + (not same_run)
+    # A driver that starts a query anew does not know that it ran before, in another driver.
+    state = "RESTARTING" if job.state == "CREATED" and restarts else job.state
+    since_ms = {state: frame.sent_at_ms, **job.since_ms}
+    if state != job.state and job.state in job.since_ms:
+        since_ms[state] = job.since_ms[job.state]
     if before is not None and same_run and "SUSPENDED" in before.since_ms:
         # Only the collector knows it, so no frame of the driver repeats it.
         since_ms.setdefault("SUSPENDED", before.since_ms["SUSPENDED"])
-    changed = before is None or not same_run or before.state != job.state
+    changed = before is None or not same_run or before.state != state
     return JobState(
         job=job,
         app=frame.app,
         attempt=frame.attempt,
         seq=frame.seq,
-        state=job.state,
+        state=state,
         since_ms=since_ms,
         first_start_ms=frame.attempt.start_ms if before is None else before.first_start_ms,
-        restarts=0 if before is None else before.restarts + (not same_run),
+        restarts=restarts,
         vertices=vertices,
         interval_ms=frame.interval_ms,
         seen_ns=now_ns,

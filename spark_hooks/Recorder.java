@@ -57,6 +57,7 @@ public class Recorder extends SparkListener {
     private static final int QUERY_PROGRESS = 17;
     private static final int QUERY_TERMINATED = 18;
     private static final int FAULT = 19;
+    private static final int QUERY_IDLE = 20;
 
     private static final String[] MEMORY = {
         "JVMHeapMemory", "JVMOffHeapMemory", "DirectPoolMemory", "MappedPoolMemory",
@@ -325,6 +326,10 @@ public class Recorder extends SparkListener {
             } else if (event instanceof StreamingQueryListener.QueryProgressEvent) {
                 out.array(2).integer(QUERY_PROGRESS);
                 out.text(((StreamingQueryListener.QueryProgressEvent) event).progress().json());
+            } else if (event instanceof StreamingQueryListener.QueryIdleEvent) {
+                StreamingQueryListener.QueryIdleEvent idle = (StreamingQueryListener.QueryIdleEvent) event;
+                out.array(4).integer(QUERY_IDLE).text(idle.id().toString()).text(idle.runId().toString());
+                out.integer(System.currentTimeMillis());
             } else if (event instanceof StreamingQueryListener.QueryTerminatedEvent) {
                 StreamingQueryListener.QueryTerminatedEvent end = (StreamingQueryListener.QueryTerminatedEvent) event;
                 out.array(5).integer(QUERY_TERMINATED).text(end.id().toString()).text(end.runId().toString());

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -38,12 +39,17 @@ class Agent:
     Records and pushes, from `start` to `stop`.
 
     One thread drains and ticks, another one pushes; the model is theirs under one lock. `stop` may be
-    called from any thread, and again.
+    called from any thread, and again; `stopped` tells that it was.
     """
 
-    def __init__(self, spark: Any, settings: Settings, transport: Transport | None = None) -> None:
+    def __init__(
+        self, spark: Any, settings: Settings, transport: Transport | None = None, before: Agent | None = None
+    ) -> None:
         """
         Put the recorder on the bus.
+
+        Args:
+            before: The agent that was detached from the same application: runs that go on stay the same runs.
 
         Raises:
             HookError: this session cannot be listened to.
@@ -54,13 +60,15 @@ class Agent:
         app = _app(spark)
         self._lock = threading.Lock()
         self._executors = Executors(app.id, int(spark.conf.get("spark.task.cpus", "1")), clock)
-        self._model = Model(app, self._executors)
-        self._frames = Frames(app, settings.interval_ms, clock, _redaction(spark))
+        starts = before._model.starts() if before is not None else {}
+        sequences = before._frames.sequences() if before is not None else {}
+        self._model: Model = Model(app, self._executors, starts)
+        self._frames: Frames = Frames(app, settings.interval_ms, clock, _redaction(spark), sequences)
         self._driver: dict[str, wire.Scalar] = {}
         self._hooks: dict[str, wire.Scalar] = {}
         self._drained_bytes = 0
         self._failures = 0
-        self._stopped = False
+        self.stopped = False
         self._recorder = Recorder(spark)
         self._timers = ProcessingTimeService(clock, self._report)
         self._pusher = Pusher(
@@ -69,6 +77,7 @@ class Agent:
             transport or HttpTransport(settings.url, settings.token),
             settings.interval_ms / 1000,
             settings.url,
+            self._told_all,
         )
 
     def start(self) -> None:
@@ -81,9 +90,9 @@ class Agent:
     def stop(self) -> None:
         """Tell the collector the last, take the recorder off the bus, end the threads; waits GOODBYE_S at most."""
         with self._lock:
-            if self._stopped:
+            if self.stopped:
                 return
-            self._stopped = True
+            self.stopped = True
         last = threading.Thread(target=self._goodbye, name="streamgauge-goodbye", daemon=True)
         last.start()
         last.join(GOODBYE_S)
@@ -91,15 +100,25 @@ class Agent:
     def _goodbye(self) -> None:
         self._timers.shutdown(GOODBYE_S)
         self._pusher.stop(GOODBYE_S)
-        try:
-            self._drain(0)
-            self._recorder.remove()
-        except Exception as error:  # noqa: BLE001  the JVM may be gone before us
-            self._report(error)
-        self._pusher.push()
+        if not self._model.ended:
+            try:
+                self._drain(0)
+                self._recorder.remove()
+            except Exception as error:  # noqa: BLE001  the JVM may be gone before us
+                self._report(error)
+        if not self._told_all():
+            self._pusher.push()
         self._pusher.close()
 
+    def _told_all(self) -> bool:
+        """Whether the application has ended, and the collector knows it."""
+        return self._model.ended and not self._model.jobs
+
     def _drain(self, _: int) -> None:
+        if self._model.ended:
+            # The bus is closed: nothing more can come, and the pusher ends once it has told so.
+            self._timers.quiesce(0)
+            return
         began = time.perf_counter_ns()
         drained = self._recorder.drain()
         drain_ns = time.perf_counter_ns() - began
@@ -142,7 +161,7 @@ class Agent:
     def _report(self, error: Exception) -> None:
         """Count a failure of ours and tell the first one; the rest would only repeat it."""
         self._failures += 1
-        if self._failures == 1 and not self._stopped:
+        if self._failures == 1 and not self.stopped:
             log.warning("streamgauge missed an event, figures may be incomplete: %s", error)
 
 
@@ -168,7 +187,7 @@ def _redaction(spark: Any) -> Redaction:
     )
 
 
-_attached: Agent | None = None
+_latest: Agent | None = None
 _attaching = threading.Lock()
 
 
@@ -179,7 +198,7 @@ def attach(spark: Any, **arguments: object) -> bool:
     Raises:
         SettingError: a setting cannot be used.
     """
-    global _attached
+    global _latest
     with _attaching:
         try:
             conf = dict(spark.sparkContext.getConf().getAll())
@@ -187,25 +206,26 @@ def attach(spark: Any, **arguments: object) -> bool:
             log.warning("streamgauge is not attached: %s has no SparkContext (%s)", type(spark).__name__, error)
             return False
         settings = Settings.read(arguments, conf, os.environ)
-        if _attached is not None:
-            if _attached.context_id == _context_id(spark) and _attached.settings == settings:
-                return True
-            _attached.stop()
-            _attached = None
+        before = _latest if _latest is not None and _latest.context_id == _context_id(spark) else None
+        if before is not None and not before.stopped and before.settings == settings:
+            return True
+        if _latest is not None:
+            _latest.stop()
         try:
-            agent = Agent(spark, settings)
+            agent = Agent(spark, settings, before=before)
         except HookError as error:
             log.warning("streamgauge is not attached, the job runs on without it: %s", error)
             return False
         agent.start()
-        _attached = agent
+        _latest = agent
+        # The last batch of a script that just ends must be told; atexit forgets a callback that is there.
+        atexit.unregister(detach)
+        atexit.register(detach)
         return True
 
 
 def detach() -> None:
     """Detach; see `streamgauge.detach`."""
-    global _attached
     with _attaching:
-        if _attached is not None:
-            _attached.stop()
-            _attached = None
+        if _latest is not None:
+            _latest.stop()

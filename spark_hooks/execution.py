@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import singledispatchmethod
@@ -107,17 +107,22 @@ class Model:
     """
     Applies events in the order Spark told them. Not thread safe.
 
+    `ended` tells that the application has: nothing can come any more.
+
     Args:
         app: This application.
         executors: Told of executors and tasks.
+        starts: Run id → start of runs that hooks which were attached before have told of.
     """
 
-    def __init__(self, app: wire.App, executors: Executors) -> None:
+    def __init__(self, app: wire.App, executors: Executors, starts: Mapping[str, int] | None = None) -> None:
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.unknown_updates = 0
         self.faults: list[str] = []
+        self.ended = False
         self._app = app
         self._executors = executors
+        self._starts = dict(starts or {})
         self._runs: dict[str, Job] = {}
         self._queries: OrderedDict[str, None] = OrderedDict()
         self._executions: dict[int, _Execution] = {}
@@ -128,14 +133,20 @@ class Model:
 
     def apply(self, events: Iterable[records.Record]) -> None:
         """Apply events; one that cannot be applied is noted in `faults`, and the rest goes on."""
+        # Looked up once: every look makes a new function, which takes longer than most events do.
+        apply = self._apply
         for event in events:
-            self._take(event)
+            self._take(apply, event)
 
     def tick(self) -> None:
         """Update the rates of all jobs, once every 5 s."""
         for job in self.jobs.values():
             if job.state not in wire.ENDED_STATES:
                 job.tick()
+
+    def starts(self) -> dict[str, int]:
+        """Return the starts of all runs that are known, for hooks that are attached after these."""
+        return self._starts | {run: job.attempt.start_ms for run, job in self._runs.items()}
 
     def forget(self, jid: str, attempt: wire.Attempt) -> None:
         """Drop an ended job; its last state has been told."""
@@ -144,9 +155,9 @@ class Model:
             del self.jobs[jid]
             self._runs.pop(attempt.run_id, None)
 
-    def _take(self, event: records.Record) -> None:
+    def _take(self, apply: Callable[[records.Record], None], event: records.Record) -> None:
         try:
-            self._apply(event)
+            apply(event)
         except Exception as error:  # noqa: BLE001  the edge of the hooks: the next event must not suffer
             self.faults.append(f"{type(event).__name__}: {error!r}")
 
@@ -172,6 +183,7 @@ class Model:
             self._queries.popitem(last=False)
         # Of a query that ran before the recorder came and has told no progress yet, no start is known.
         start_ms = self._app.start_ms if event.timestamp is None else _milliseconds(event.timestamp)
+        start_ms = self._starts.get(event.run, start_ms)
         self._runs[event.run] = self._add(
             Job(
                 jid,
@@ -179,7 +191,7 @@ class Model:
                 event.name,
                 self._app.name,
                 wire.Attempt(start_ms, event.run),
-                state="RESTARTING" if restarts else "RUNNING",
+                state="RESTARTING" if restarts else "CREATED",
                 trigger=event.trigger,
                 sink=event.sink or "unknown",
             )
@@ -193,6 +205,12 @@ class Model:
             job.progress(told, _milliseconds(told.timestamp) + told.duration_ms.get("triggerExecution", 0))
 
     @_apply.register
+    def _(self, event: records.QueryIdle) -> None:
+        job = self._runs.get(event.run)
+        if job is not None:
+            job.start(event.time_ms)
+
+    @_apply.register
     def _(self, event: records.QueryTerminated) -> None:
         job = self._runs.get(event.run)
         if job is not None:
@@ -202,6 +220,8 @@ class Model:
     def _(self, event: records.ApplicationEnd) -> None:
         for job in self.jobs.values():
             job.cancel(event.time_ms)
+        self._executors.end()
+        self.ended = True
 
     # ---- Executions and their plans
 
@@ -385,11 +405,10 @@ class Model:
         """
         found = False
         graphs = {self._owners[accumulator] for accumulator in updates if accumulator in self._owners}
+        graphs -= {graph for graph, _ in stage.bound.values()}
         for graph in sorted(graphs, key=lambda graph: self._graphs[graph] is not stage.execution):
             execution = self._graphs[graph]
             known = stage.bound.get(execution)
-            if known is not None and known[0] is graph:
-                continue
             # A stage that does nothing of its own plan only samples what feeds it.
             if execution is not stage.execution and stage.execution not in stage.bound:
                 continue
@@ -524,7 +543,13 @@ def _vertex_of(graph: plan.Graph, stage: _Stage, updates: Mapping[int, int]) -> 
     return best
 
 
-_READ = (plan.READ_RECORDS, plan.READ_LOCAL_BLOCKS, plan.READ_REMOTE_BLOCKS)
+_READ = (
+    plan.READ_RECORDS,
+    plan.READ_LOCAL_BYTES,
+    plan.READ_REMOTE_BYTES,
+    plan.READ_LOCAL_BLOCKS,
+    plan.READ_REMOTE_BLOCKS,
+)
 _WRITTEN = (plan.WRITTEN_RECORDS, plan.WRITTEN_BYTES)
 
 

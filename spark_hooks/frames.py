@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -58,6 +58,8 @@ class _Channel:
 
     seq: int = 0
     acknowledged: int = 0
+    revision: int = -1
+    plan: wire.Plan | None = None
     parts: dict[tuple[str, ...], _Changed] = field(default_factory=dict)
 
     def note(self, key: tuple[str, ...], value: object) -> bool:
@@ -81,13 +83,22 @@ class Frames:
         app: This application.
         interval_ms: The push interval.
         redact: Applied to everything that a user may have written.
+        sequences: (jid or '', attempt) → last seq, of hooks that were attached before; counting goes on.
     """
 
-    def __init__(self, app: wire.App, interval_ms: int, clock: Clock, redact: Redaction) -> None:
+    def __init__(
+        self,
+        app: wire.App,
+        interval_ms: int,
+        clock: Clock,
+        redact: Redaction,
+        sequences: Mapping[tuple[str, wire.Attempt], int] | None = None,
+    ) -> None:
         self._app = app
         self._interval_ms = interval_ms
         self._clock = clock
         self._redact = redact
+        self._sequences = dict(sequences or {})
         self._channels: dict[tuple[str, wire.Attempt], _Channel] = {}
 
     def build(
@@ -130,13 +141,19 @@ class Frames:
     def _text(self, text: str) -> str:
         return _cut(self._redact(text), TEXT_CHARS)
 
+    def sequences(self) -> dict[tuple[str, wire.Attempt], int]:
+        """Return the last seq of every run, for hooks that are attached after these."""
+        return self._sequences | {key: channel.seq for key, channel in self._channels.items()}
+
     def start_over(self) -> None:
         """The collector has lost its state: send everything."""
         for channel in self._channels.values():
             channel.acknowledged = 0
 
     def _head(self, jid: str, attempt: wire.Attempt) -> wire.Frame:
-        channel = self._channels.setdefault((jid, attempt), _Channel())
+        channel = self._channels.get((jid, attempt))
+        if channel is None:
+            channel = self._channels[jid, attempt] = _Channel(self._sequences.get((jid, attempt), 0))
         channel.seq += 1
         return wire.Frame(
             version=wire.WIRE_VERSION,
@@ -151,11 +168,9 @@ class Frames:
     def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
         head = self._head(job.jid, job.attempt)
         channel = self._channels[(job.jid, job.attempt)]
-        if channel.note(_PLAN, job.revision):
-            told = self._plan(job)
+        if channel.revision != job.revision:
+            channel.revision, channel.plan = job.revision, self._plan(job)
             channel.forget_vertices(job.vertices)
-        else:
-            told = None
         return msgspec.structs.replace(
             head,
             job=wire.Job(
@@ -170,7 +185,7 @@ class Frames:
                 metrics=job.metrics(),
                 failure=self._text(job.failure),
             ),
-            plan=told,
+            plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
             vertices=tuple(self._vertex(channel, vertex) for vertex in job.vertices.values()),
             incomplete=incomplete,
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -19,9 +18,6 @@ VERTICES = 500
 _RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
 """Triggers whose query ends by itself."""
 
-_BARE = "Exchange"
-"""A segment without operators, between two exchanges, only hands records on."""
-
 
 class JobVertex:
     """
@@ -32,11 +28,11 @@ class JobVertex:
 
     def __init__(self, vertex: plan.Vertex) -> None:
         self.id = vertex.id
-        self.name = vertex.name or _BARE
+        self.name = vertex.name
         self.operators = tuple(vertex.operators)
         self.inputs: dict[str, plan.Exchange] = {}
         columns = 2 * len(self.operators) + len(plan.TOTALS)
-        self.known: list[bool] = [value is not None for value in flat(plan.count(vertex, {}, 0))]
+        self.known: list[bool] = [found is not None for found in flat(vertex)]
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.parallelism = 0
@@ -100,31 +96,44 @@ class JobVertex:
         self.views.update(self.counters.shown())
 
 
-def flat(counts: plan.Counts) -> list[int | None]:
-    """Return a task's counts in the order of a vertex's counters."""
-    return [value for pair in counts.operators for value in pair] + list(counts.totals)
+def flat(vertex: plan.Vertex) -> list[plan.Terms | None]:
+    """Return how a task's counts follow from its updates, in the order of a vertex's counters."""
+    operators, totals = plan.terms(vertex)
+    return [found for pair in operators for found in pair] + list(totals)
 
 
-@dataclass(frozen=True, slots=True)
 class Bound:
     """
-    A vertex of one plan, and the vertex of the job that it is.
+    A vertex of one plan, and the vertex of the job that it is. Immutable.
 
     Args:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
     """
 
-    plan_vertex: plan.Vertex
-    vertex: JobVertex
-    columns: tuple[int | None, ...]
+    def __init__(self, plan_vertex: plan.Vertex, vertex: JobVertex, columns: Sequence[int | None]) -> None:
+        self.vertex = vertex
+        # Worked out here, for a plan's walk is too long to be taken for every task.
+        self._columns: dict[int, list[int]] = {}
+        self._greatest: list[tuple[tuple[int, ...], int]] = []
+        for column, found in zip(columns, flat(plan_vertex), strict=True):
+            if column is None or found is None:
+                continue
+            for term in found:
+                if len(term) == 1:
+                    self._columns.setdefault(term[0], []).append(column)
+                else:
+                    self._greatest.append((term, column))
 
-    def counts(self, updates: dict[int, int], bytes_written: int) -> list[int]:
+    def counts(self, updates: Mapping[int, int], bytes_written: int) -> list[int]:
         """Return one task's counts, in the columns of the job's vertex."""
-        found = flat(plan.count(self.plan_vertex, updates, bytes_written))
         row = [0] * len(self.vertex.known)
-        for column, value in zip(self.columns, found, strict=True):
-            if column is not None:
-                row[column] = value or 0
+        for accumulator, value in updates.items():
+            for column in self._columns.get(accumulator, ()):
+                row[column] += value
+        for accumulators, column in self._greatest:
+            row[column] += max(updates.get(accumulator, 0) for accumulator in accumulators)
+        for column in self._columns.get(plan.BYTES_WRITTEN, ()):
+            row[column] += bytes_written
         return row
 
 
@@ -252,6 +261,10 @@ class Job:
     def begin_batch(self, time_ms: int) -> None:
         """A micro-batch, or the batch execution, begins."""
         self._batch_begun = True
+        self.start(time_ms)
+
+    def start(self, time_ms: int) -> None:
+        """The run is seen to be up: a batch begins, or it waits for rows."""
         if self.state in ("CREATED", "RESTARTING"):
             self._enter("RUNNING", time_ms)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from importlib import resources
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from streamgauge.errors import HookError
 
@@ -39,8 +40,7 @@ class Recorder:
                 "attach to a classic SparkSession in its driver"
             ) from error
         try:
-            source = resources.files("spark_hooks").joinpath("Recorder.java").read_text(encoding="utf-8")
-            recorder_class = compiled(gateway, "Recorder", source)
+            recorder_class = _recorder_class(gateway)
             types = gateway.new_array(gateway.jvm.java.lang.Class, 2)
             types[0] = gateway.jvm.java.lang.Long.TYPE
             types[1] = gateway.jvm.java.lang.Class.forName("java.lang.Object")
@@ -64,6 +64,17 @@ class Recorder:
     def remove(self) -> None:
         """Take the recorder off the bus."""
         self._context.listenerBus().removeListener(self.listener)
+
+
+# Py4J keeps methods by the name of their class, so there must be one class of a name in a JVM.
+_recorder_classes: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def _recorder_class(gateway: Any) -> Any:
+    if gateway not in _recorder_classes:
+        source = resources.files("spark_hooks").joinpath("Recorder.java").read_text(encoding="utf-8")
+        _recorder_classes[gateway] = compiled(gateway, "Recorder", source)
+    return _recorder_classes[gateway]
 
 
 def compiled(gateway: Any, name: str, source: str) -> Any:

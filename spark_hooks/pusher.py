@@ -12,8 +12,9 @@ import urllib3
 
 from streamgauge import wire
 
-Outcome = Literal["accepted", "resend", "refused", "overloaded", "unreachable"]
-"""resend: the collector lacks what the frames build on. refused: as they are, these will never be taken."""
+Outcome = Literal["accepted", "resend", "rejected", "refused", "overloaded", "unreachable"]
+"""resend: the collector lacks what the frames build on. rejected: as they are, these will never be taken.
+refused: nothing that we send is taken, as with a wrong token."""
 
 CONNECT_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 10.0
@@ -63,6 +64,8 @@ class HttpTransport:
         words = f"HTTP {answer.status} {answer.data[:500].decode('utf-8', 'replace')}".strip()
         if answer.status == 409:
             return "resend", words, 0.0
+        if answer.status in (400, 413):
+            return "rejected", words, 0.0
         if answer.status in (429, 503):
             pause = answer.headers.get("Retry-After", "")
             return "overloaded", words, float(pause) if pause.isdecimal() else 0.0
@@ -97,6 +100,7 @@ class Pusher:
         build: Returns the frames of now; called on the sender thread.
         settle: Told the frames and what became of them; called on the sender thread.
         where: The collector, for the warning line.
+        told_all: Whether nothing is left to tell; the thread then ends by itself.
 
     `start`, `stop` and `outcomes`: any thread.
     """
@@ -108,6 +112,7 @@ class Pusher:
         transport: Transport,
         interval_s: float,
         where: str,
+        told_all: Callable[[], bool] = lambda: False,
     ) -> None:
         self.outcomes: Counter[Outcome] = Counter()
         self.sent_bytes = 0
@@ -116,6 +121,8 @@ class Pusher:
         self._transport = transport
         self._interval_s = interval_s
         self._where = where
+        self._told_all = told_all
+        self._left_out: set[str] = set()
         self._stop = threading.Event()
         self._failing = 0
         self._thread = threading.Thread(target=self._run, name="streamgauge-pusher", daemon=True)
@@ -141,18 +148,40 @@ class Pusher:
         Returns:
             What became of it, and the seconds to wait before the next.
         """
-        frames = self._build()
+        frames = [frame for frame in self._build() if _key(frame) not in self._left_out]
+        outcome, words, pause_s = self._send(frames)
+        if outcome == "rejected" and len(frames) > 1:
+            outcome, words, pause_s = self._send_apart(frames)
+        self._tell(outcome, words)
+        return outcome, pause_s
+
+    def _send(self, frames: list[wire.Frame]) -> tuple[Outcome, str, float]:
         body = wire.encode(frames)
         outcome, words, pause_s = self._transport.send(body)
         self.outcomes[outcome] += 1
         self.sent_bytes += len(body)
         self._settle(frames, outcome)
-        self._tell(outcome, words)
-        return outcome, pause_s
+        return outcome, words, pause_s
+
+    def _send_apart(self, frames: list[wire.Frame]) -> tuple[Outcome, str, float]:
+        """Send one by one what was rejected together: one job must not cost the others their figures."""
+        rejected: dict[str, str] = {}
+        for frame in frames:
+            outcome, words, pause_s = self._send([frame])
+            if outcome == "rejected":
+                rejected[_key(frame)] = words
+            elif outcome != "accepted":
+                return outcome, words, pause_s
+        if len(rejected) == len(frames):
+            return "rejected", next(iter(rejected.values())), 0.0
+        for key, words in rejected.items():
+            self._left_out.add(key)
+            log.warning("streamgauge leaves %s out, %s does not take it: %s", key or "executors", self._where, words)
+        return "accepted", "", 0.0
 
     def _run(self) -> None:
         pause_s = self._interval_s
-        while not self._stop.wait(pause_s):
+        while not self._told_all() and not self._stop.wait(pause_s):
             try:
                 outcome, asked_s = self.push()
             except Exception as error:  # the edge of the hooks: nothing of ours may reach the driver
@@ -160,7 +189,9 @@ class Pusher:
                 self._tell("refused", f"{type(error).__name__}: {error}")
                 outcome, asked_s = "refused", 0.0
             # A collector that is down costs a refused connection a second; one that says no is asked less often.
-            pause_s = SLOWEST_S if outcome == "refused" else max(self._interval_s, min(asked_s, SLOWEST_S))
+            pause_s = (
+                SLOWEST_S if outcome in ("refused", "rejected") else max(self._interval_s, min(asked_s, SLOWEST_S))
+            )
 
     def _tell(self, outcome: Outcome, words: str) -> None:
         """One line when pushes begin to fail, one when they work again."""
@@ -176,6 +207,10 @@ class Pusher:
                     words or outcome,
                 )
             self._failing += 1
+
+
+def _key(frame: wire.Frame) -> str:
+    return "" if frame.job is None else frame.job.jid
 
 
 def _reason(error: BaseException) -> str:

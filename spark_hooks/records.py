@@ -234,6 +234,14 @@ class QueryTerminated(_Record, tag=18):
     exception: str | None
 
 
+class QueryIdle(_Record, tag=20):
+    """A run waits for rows; Spark says so about 10 s after the last ones."""
+
+    id: str
+    run: str
+    time_ms: int
+
+
 class Fault(_Record, tag=19):
     """The recorder itself failed on an event."""
 
@@ -260,6 +268,7 @@ Record = (
     | QueryStarted
     | QueryProgress
     | QueryTerminated
+    | QueryIdle
     | Fault
 )
 

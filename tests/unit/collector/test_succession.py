@@ -254,3 +254,21 @@ def test_application_frame_tells_all(collector, frames):
     app = collector.store.snapshot().apps["app-1"]
     assert {key: executor.cores for key, executor in app.executors.items()} == {"2": 8}
     assert (dict(app.driver), dict(app.hooks)) == ({}, {"events": 2})
+
+
+def test_query_that_another_driver_starts_anew_is_restarting(held, frames):
+    """The driver cannot know that the query ran before; until its first batch the job is RESTARTING, then RUNNING."""
+    again = wire.Attempt(9_000_000_000_000, "run-2")
+    created = frames.job(state="CREATED", since_ms={"CREATED": 7})
+    held.push(frames.frame(attempt=again, job=created))
+    assert (held.job().state, held.job().restarts, held.job().since_ms["RESTARTING"]) == ("RESTARTING", 1, 7)
+    held.push(
+        frames.frame(attempt=again, seq=2, job=frames.job(state="RUNNING", since_ms={"CREATED": 7, "RUNNING": 8}))
+    )
+    assert (held.job().state, held.job().restarts) == ("RUNNING", 1)
+
+
+def test_query_that_is_seen_for_the_first_time_is_created(collector, frames):
+    """Nothing is restarted where nothing ran before."""
+    collector.push(frames.frame(job=frames.job(state="CREATED", since_ms={"CREATED": 7})))
+    assert (collector.job().state, collector.job().restarts) == ("CREATED", 0)

@@ -132,7 +132,7 @@ def test_the_hooks_transport_understands_every_answer(recorded: list[wire.Frame]
         assert transport.send(wire.encode(recorded))[0] == "accepted"
         assert transport.send(wire.encode([delta]))[0] == "resend"
         outcome, words, _ = transport.send(b"x" * 20_000_000)
-        assert (outcome, words[:8]) == ("refused", "HTTP 413")
+        assert (outcome, words[:8]) == ("rejected", "HTTP 413")
         assert transport.send(wire.encode(recorded))[0] == "accepted"
         transport.close()
         stranger = HttpTransport(base, "other")

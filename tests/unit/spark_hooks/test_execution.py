@@ -21,6 +21,7 @@ from tests.unit.spark_hooks.spark_events import (
     completed,
     empty,
     new_model,
+    query_id,
     scan,
     shown,
     sink,
@@ -262,6 +263,13 @@ def _renamed(root: PlanNode, name: str, new: str) -> PlanNode:
     )
 
 
+def test_live_values_leave_with_their_stage(run: Run) -> None:
+    """The end of a task may have been dropped; once the stage is done nothing of it runs."""
+    of = run.map_stage()
+    run.apply(run.task(of).live(run.read(6, 6)), completed(of))
+    assert run.counts() == [0, 0]
+
+
 # ---- Which stage executes which vertex
 
 
@@ -274,6 +282,34 @@ def test_second_execution_with_the_same_accumulators_counts_once(run: Run) -> No
     run.apply(run.task(below).end(run.read(5, 5)), inner.end(), run.execution.end())
     assert run.counts() == [5, 0]
     assert len(run.job.vertices) == 2
+
+
+def test_second_execution_is_the_querys_own_plan_too(run: Run) -> None:
+    """What it finds empty is the query's vertex at the same place, as in the root execution."""
+    run.apply(run.execution.end())
+    revision = run.job.revision
+    run.begin(source=empty(run.ids))
+    inner = Execution(run.ids, run.plan, run.query.describe(), root=run.execution.id)
+    of = stage(run.ids, 1, shuffles=True)
+    run.apply(inner.start(), inner.job(of), submitted(of))
+    run.apply(run.task(of).end(updates(run.plan, {"Filter": 3})), inner.end(), run.execution.end())
+    assert run.counts(SOURCE, "Filter.in") == [0]
+    assert len(run.job.vertices) == 2
+    assert run.job.revision == revision
+
+
+def test_driver_adds_nothing_to_what_a_stage_did(run: Run) -> None:
+    """A table that a stage scans may be told by the driver as well."""
+    ids = run.ids
+    table = ids.node("LocalTableScan", description="LocalTableScan [k#1]")
+    run.plan = sink(ids, table)
+    run.execution = Execution(ids, run.plan, run.query.describe())
+    run.apply(run.execution.start())
+    of = stage(ids, 1)
+    run.stages(of)
+    run.apply(run.task(of).end(updates(run.plan, {"LocalTableScan": 5})))
+    run.apply(run.execution.driver({"LocalTableScan": 5}), run.execution.end())
+    assert run.counts("Source: LocalTableScan -> Sink: Noop") == [5]
 
 
 def test_broadcast_of_two_executions_is_counted_once(run: Run) -> None:
@@ -502,6 +538,22 @@ class TestForeachBatch:
         assert run.job.current == run.job.vertices.keys()
 
 
+def test_plans_of_user_code_are_not_mistaken_for_the_streams() -> None:
+    """An empty source in the stream's plan is the stream's own, not what user code ran at that place of its plan."""
+    run = ForeachBatch(shows_subtree=False)
+    run.apply(run.outer.end())
+    run.outer = Execution(run.ids, run.outer_plan, run.query.describe())
+    run.apply(run.outer.start())
+    run.write(shuffle=False)
+    of = stage(run.ids, 1)
+    run.stages(of)
+    run.apply(run.task(of).end(run.told(6)), run.execution.end(), run.outer.end())
+    plan = run.ids.node("Project", empty(run.ids), rows=False)
+    idle = Execution(run.ids, plan, run.query.describe())
+    run.apply(idle.start(), idle.end())
+    assert [run.job.vertices[vertex_id].name for vertex_id in run.job.current] == [run.OUTER]
+
+
 def test_user_code_that_plans_anew_in_every_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A literal of the batch in foreachBatch makes new vertices for ever; the oldest leave, the stream stays."""
     monkeypatch.setattr("spark_hooks.job.VERTICES", 10)
@@ -529,12 +581,14 @@ def start(model: Model, query: Query, **more: str | None) -> None:
     assert model.faults == []
 
 
-def test_query_runs_from_its_start() -> None:
-    """A query whose first run this is has nothing to restart from."""
+def test_query_is_created_until_it_is_seen_to_run() -> None:
+    """A query whose first run this is has nothing to restart from; one that waits for rows runs."""
     model = new_model()
     start(model, Query(1))
     job = model.jobs[Query(1).jid]
-    assert (job.state, job.end_ms) == ("RUNNING", -1)
+    assert (job.state, job.end_ms) == ("CREATED", -1)
+    model.apply([records.QueryIdle(query_id(1), Query(1).run_id, 1_795_255_210_000)])
+    assert (job.state, job.since_ms["RUNNING"]) == ("RUNNING", 1_795_255_210_000)
     assert job.attempt == wire.Attempt(1_795_255_200_000, Query(1).run_id)
 
 

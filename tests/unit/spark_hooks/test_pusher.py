@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -83,11 +84,11 @@ def transport_to() -> Iterator[Callable[..., HttpTransport]]:
     ("status", "body", "headers", "answer"),
     [
         (202, b'{"accepted": 1}', {}, ("accepted", "", 0.0)),
-        (400, b'{"errors": ["no"]}', {}, ("refused", 'HTTP 400 {"errors": ["no"]}', 0.0)),
+        (400, b'{"errors": ["no"]}', {}, ("rejected", 'HTTP 400 {"errors": ["no"]}', 0.0)),
         (401, b"", {"WWW-Authenticate": "Bearer"}, ("refused", "HTTP 401", 0.0)),
         (404, b"x", {}, ("refused", "HTTP 404 x", 0.0)),
         (409, b"all", {}, ("resend", "HTTP 409 all", 0.0)),
-        (413, b"", {"Retry-After": "1"}, ("refused", "HTTP 413", 0.0)),
+        (413, b"", {"Retry-After": "1"}, ("rejected", "HTTP 413", 0.0)),
         (415, b"", {}, ("refused", "HTTP 415", 0.0)),
         (429, b"", {"Retry-After": "7"}, ("overloaded", "HTTP 429", 7.0)),
         (429, b"", {}, ("overloaded", "HTTP 429", 0.0)),
@@ -99,7 +100,7 @@ def transport_to() -> Iterator[Callable[..., HttpTransport]]:
         (502, b"", {}, ("unreachable", "HTTP 502", 0.0)),
         (302, b"", {"Location": "http://127.0.0.1:9/"}, ("refused", "HTTP 302", 0.0)),
         (200, b"", {}, ("refused", "HTTP 200", 0.0)),
-        (400, b"\xff" + b"y" * 600, {}, ("refused", "HTTP 400 \ufffd" + "y" * 499, 0.0)),
+        (400, b"\xff" + b"y" * 600, {}, ("rejected", "HTTP 400 \ufffd" + "y" * 499, 0.0)),
     ],
 )
 def test_every_answer_has_an_outcome(
@@ -163,7 +164,7 @@ def test_a_server_that_hangs_is_unreachable(
     "answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 202 Accepted\r\nContent-Length: 9\r\n\r\nhalf"]
 )
 def test_what_is_no_answer_is_unreachable(transport_to: Callable[..., HttpTransport], answer: bytes) -> None:
-    """A closed connection, another protocol, half a body: never an exception."""
+    """A closed connection, another protocol, half a body: never an exception, nor a second try at once."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -176,7 +177,8 @@ def test_what_is_no_answer_is_unreachable(transport_to: Callable[..., HttpTransp
         thread.start()
         outcome, words, _ = transport_to(f"http://127.0.0.1:{listener.getsockname()[1]}").send(BODY)
         thread.join(WAIT_S)
-    assert (outcome, bool(words)) == ("unreachable", True)
+        again, _, _ = select.select([listener], [], [], 0)
+    assert (outcome, bool(words), again) == ("unreachable", True, [])
 
 
 @pytest.mark.parametrize("url", ["http://name with spaces", "http://127.0.0.1:99999", "http://[bad"])
@@ -394,3 +396,69 @@ def test_a_failure_of_ours_does_not_end_the_thread(desk: Desk, caplog: pytest.Lo
     assert "(KeyError: 'spoilt')" in begun
     assert "again; 3 pushes were not taken" in ended
     assert pauses.waited == [1.0, pusher.SLOWEST_S, pusher.SLOWEST_S, pusher.SLOWEST_S, 1.0]
+
+
+# ---- One job that the collector does not take
+
+
+class Choosy(MemoryTransport):
+    """Takes no push that holds the frame of a job of `bad`."""
+
+    def __init__(self, bad: set[str]) -> None:
+        super().__init__()
+        self.bad = bad
+
+    def send(self, body: bytes) -> tuple[Outcome, str, float]:
+        super().send(body)
+        jobs = {"" if frame.job is None else frame.job.jid for frame in wire.decode(body)}
+        return ("rejected", "HTTP 400 too long", 0.0) if jobs & self.bad else ("accepted", "", 0.0)
+
+
+def job_frame(jid: str) -> wire.Frame:
+    app = wire.App("app", "app", 1, "host", "4.3.0", "0.1.0")
+    job = None
+    if jid:
+        job = wire.Job(jid, "name", "STREAMING", "RUNNING", {"RUNNING": 1}, -1, "", "task", {})
+    return wire.Frame(wire.WIRE_VERSION, app, wire.Attempt(1, "run"), 1, 0, 1, 1000, job)
+
+
+def test_a_job_that_is_not_taken_does_not_cost_the_others_theirs(caplog: pytest.LogCaptureFixture) -> None:
+    """It is found by sending one by one, told once, and left out from then on."""
+    transport = Choosy({"b" * 32})
+    settled: list[tuple[list[str], Outcome]] = []
+    frames = [job_frame(""), job_frame("a" * 32), job_frame("b" * 32)]
+    sender = Pusher(
+        lambda: frames,
+        lambda sent, outcome: settled.append(([frame.job.jid if frame.job else "" for frame in sent], outcome)),
+        transport,
+        1.0,
+        "here",
+    )
+    assert sender.push() == ("accepted", 0.0)
+    assert settled[1:] == [([""], "accepted"), (["a" * 32], "accepted"), (["b" * 32], "rejected")]
+    assert sender.push() == ("accepted", 0.0)
+    assert settled[-1] == (["", "a" * 32], "accepted")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"streamgauge leaves {'b' * 32} out, here does not take it: HTTP 400 too long"
+    ]
+
+
+def test_nothing_is_left_out_where_nothing_is_taken(caplog: pytest.LogCaptureFixture) -> None:
+    """A collector of another version rejects every frame; it may be replaced."""
+    transport = Choosy({"", "a" * 32})
+    sender = Pusher(lambda: [job_frame(""), job_frame("a" * 32)], lambda *_: None, transport, 1.0, "here")
+    assert sender.push()[0] == "rejected"
+    transport.bad = set()
+    assert sender.push()[0] == "accepted"
+    assert len(wire.decode(transport.bodies[-1])) == 2
+    assert ["cannot push" in record.getMessage() for record in caplog.records] == [True, False]
+
+
+def test_the_thread_ends_by_itself_once_all_is_told() -> None:
+    """An application that has ended needs no sender."""
+    told = threading.Event()
+    sender = Pusher(lambda: [job_frame("")], lambda *_: told.set(), MemoryTransport(), 0.001, "here", told.is_set)
+    sender.start()
+    assert told.wait(WAIT_S)
+    sender._thread.join(WAIT_S)
+    assert not sender._thread.is_alive()

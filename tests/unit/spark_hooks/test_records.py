@@ -78,6 +78,7 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
     ),
     ([17, "{}"], records.QueryProgress("{}")),
     ([18, "id", "run", 22, None], records.QueryTerminated("id", "run", 22, None)),
+    ([20, "id", "run", 23], records.QueryIdle("id", "run", 23)),
     ([19, "java.lang.NullPointerException"], records.Fault("java.lang.NullPointerException")),
 ]
 DRAIN = msgspec.msgpack.encode(TOTALS + [written for written, _ in EVERY_KIND])
@@ -216,7 +217,7 @@ def test_a_drain_without_its_totals_is_refused(totals: list[int]) -> None:
 def test_an_unknown_kind_is_refused() -> None:
     """The recorder and this module are built together."""
     with pytest.raises(msgspec.DecodeError):
-        records.decode(msgspec.msgpack.encode([*TOTALS, [20, 1]]))
+        records.decode(msgspec.msgpack.encode([*TOTALS, [99, 1]]))
 
 
 def test_a_deep_plan_is_read() -> None:
