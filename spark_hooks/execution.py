@@ -406,8 +406,9 @@ class Model:
         found = False
         graphs = {self._owners[accumulator] for accumulator in updates if accumulator in self._owners}
         graphs -= {graph for graph, _ in stage.bound.values()}
-        for graph in sorted(graphs, key=lambda graph: self._graphs[graph] is not stage.execution):
-            execution = self._graphs[graph]
+        for graph in sorted(graphs, key=lambda graph: graph is not stage.execution.graph):
+            # Where two executions share a plan, it is the one whose job runs the stage.
+            execution = stage.execution if graph is stage.execution.graph else self._graphs[graph]
             known = stage.bound.get(execution)
             # A stage that does nothing of its own plan only samples what feeds it.
             if execution is not stage.execution and stage.execution not in stage.bound:

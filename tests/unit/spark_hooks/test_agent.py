@@ -175,7 +175,7 @@ def test_stopping_works_without_the_jvm(hooks: Hooks) -> None:
 
 
 def test_stopping_does_not_wait_for_a_collector_that_hangs(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """GOODBYE_S is the longest wait of all, however many things there are to wait for."""
+    """A collector that does not answer holds the driver for GOODBYE_S, not for ever."""
     answer = threading.Event()
 
     def hang(body: bytes) -> tuple[str, str, float]:

@@ -273,12 +273,14 @@ def test_live_values_leave_with_their_stage(run: Run) -> None:
 # ---- Which stage executes which vertex
 
 
-def test_second_execution_with_the_same_accumulators_counts_once(run: Run) -> None:
-    """A V2 sink posts its plan twice, as root and inner execution; the job carries the inner id."""
+@pytest.mark.parametrize("whose", ["inner", "root"])
+@pytest.mark.parametrize("scopes", [[], ["MicroBatchScan", "Filter", "Exchange"]], ids=["by updates", "by scopes"])
+def test_second_execution_with_the_same_accumulators_counts_once(run: Run, scopes: list[str], whose: str) -> None:
+    """A V2 sink posts its plan twice, as root and inner execution; whichever id the job carries."""
     inner = Execution(run.ids, run.plan, run.query.describe(), root=run.execution.id)
     run.apply(inner.start())
-    of, below = stage(run.ids, 2), stage(run.ids, 2, shuffles=True)
-    run.apply(inner.job(below, of), submitted(below))
+    of, below = stage(run.ids, 2), stage(run.ids, 2, shuffles=True, scopes=scopes)
+    run.apply((inner if whose == "inner" else run.execution).job(below, of), submitted(below))
     run.apply(run.task(below).end(run.read(5, 5)), inner.end(), run.execution.end())
     assert run.counts() == [5, 0]
     assert len(run.job.vertices) == 2
