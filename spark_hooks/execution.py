@@ -333,7 +333,6 @@ class Model:
                 bound = job.bind(vertex, execution.own)
                 bound.vertex.run_stage(1)
                 bound.vertex.counters.add(0, bound.counts(updates, 0))
-        execution.driver = {}
 
     def _evict(self, execution: _Execution) -> None:
         del self._executions[execution.id]
