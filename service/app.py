@@ -61,7 +61,7 @@ def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
     app.get("/-/healthy")(health.healthy)
     app.get("/-/ready")(health.readiness)
     app.mount("", FlinkRest(store, clock))
-    app.add_middleware(Doors, hosts=Hosts(config))
+    app.add_middleware(Doors, hosts=Hosts(config), read_token=config.read_token)
     app.add_middleware(RequestMetrics, figures=figures)
     for kind in (CollectorError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _failure)

@@ -43,6 +43,8 @@ class Config:
     | `--port`          | STREAMGAUGE_PORT          | 8081       | 0 to 65535; 0 takes a free one              |
     | `--push-token`    | STREAMGAUGE_PUSH_TOKEN    | none       | What a push must carry as its Bearer token; |
     |                   | or STREAMGAUGE_TOKEN      |            | empty is none                               |
+    | `--read-token`    | STREAMGAUGE_READ_TOKEN    | none       | What reads must carry, as Bearer token or   |
+    |                   |                           |            | Basic password; pushes and probes need none |
     | `--insecure`      | STREAMGAUGE_INSECURE      | false      | Listen beyond loopback without a token      |
     | `--allowed-host`  | STREAMGAUGE_ALLOWED_HOSTS | none       | Further names in the Host header; in the    |
     |                   |                           |            | environment separated by commas             |
@@ -58,6 +60,7 @@ class Config:
     insecure: bool = False
     allowed_hosts: tuple[str, ...] = ()
     max_push_bytes: int = 32 * 1024 * 1024
+    read_token: str = ""
 
     def __post_init__(self) -> None:
         """
@@ -139,6 +142,7 @@ _VARIABLES = {
     PREFIX + "PORT": ("port", _whole),
     PREFIX + "TOKEN": ("push_token", _text),
     PREFIX + "PUSH_TOKEN": ("push_token", _text),
+    PREFIX + "READ_TOKEN": ("read_token", _text),
     PREFIX + "INSECURE": ("insecure", _truth),
     PREFIX + "ALLOWED_HOSTS": ("allowed_hosts", _list),
     PREFIX + "MAX_PUSH_BYTES": ("max_push_bytes", _whole),

@@ -9,12 +9,17 @@ localhost, an address in 127.0.0.0/8 or ::1; or the host that the service is bou
 service that is bound beyond loopback answers any IP literal too, since an address cannot be rebound. Names of
 a machine or a container have to be configured (`--allowed-host`). The port in Host does not matter.
 
+Read token. Where one is set, everything but pushes and the probes asks for it: as `Authorization: Bearer …`, or as the
+password of Basic with any user name, since browsers and Flink's clients send no bearer tokens.
+
 Origin. A browser sends Origin with every POST; a push with an Origin that is not this Host is refused. Reads
 carry `Access-Control-Allow-Origin: *`, as Flink's do, and on GET only: nothing can be written that way.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import contextlib
 import hmac
 import ipaddress
@@ -24,11 +29,14 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.config import MAX_REQUEST_LINE_BYTES, Config, is_loopback
-from service.errors import ForbiddenHost, ForbiddenOrigin, answer, refusal
+from service.errors import ForbiddenHost, ForbiddenOrigin, UnauthorizedRead, answer, refusal
 from streamgauge.errors import Unauthorized
+from streamgauge.wire import PUSH_PATH
 
 Headers = Iterable[tuple[bytes, bytes]]
 _CORS = (b"access-control-allow-origin", b"*")
+_OPEN_PATHS = frozenset({PUSH_PATH, "/-/healthy", "/-/ready"})
+"""A push has a token of its own; a probe tells nothing and has none."""
 
 
 def header(headers: Headers, name: bytes) -> list[bytes]:
@@ -119,27 +127,62 @@ def check_token(headers: Headers, token: str) -> None:
     if not given:
         raise Unauthorized("this service takes pushes with a token only: attach(token=…) or STREAMGAUGE_TOKEN")
     scheme, _, credentials = given[0].partition(b" ")
+    if scheme.lower() != b"bearer" or not _matches(credentials.strip(), token):
+        raise Unauthorized("the push token is not the one that this service was started with")
+
+
+def check_read_token(headers: Headers, token: str) -> None:
+    """
+    Look at a read's `Authorization`: Bearer, or Basic with the token as the password.
+
+    Args:
+        headers: The request's.
+        token: What is asked for; '' asks for nothing.
+
+    Raises:
+        UnauthorizedRead: it is missing or wrong.
+    """
+    if not token:
+        return
+    given = header(headers, b"authorization")
+    if not given:
+        raise UnauthorizedRead("this service is read with a token only: send it as a bearer token or Basic password")
+    scheme, _, credentials = given[0].partition(b" ")
+    if scheme.lower() == b"basic":
+        try:
+            credentials = base64.b64decode(credentials.strip(), validate=True).partition(b":")[2]
+        except binascii.Error:
+            credentials = b""
+    elif scheme.lower() != b"bearer":
+        credentials = b""
+    if not _matches(credentials.strip(), token):
+        raise UnauthorizedRead("the read token is not the one that this service was started with")
+
+
+def _matches(given: bytes, token: str) -> bool:
     # HTTP leaves it open how a header's text is encoded: clients send UTF-8 or, as Python's do, Latin-1.
     forms = [token.encode()]
     with contextlib.suppress(UnicodeEncodeError):
         forms.append(token.encode("latin-1"))
-    right = [hmac.compare_digest(credentials.strip(), form) for form in forms]
-    if scheme.lower() != b"bearer" or not any(right):
-        raise Unauthorized("the push token is not the one that this service was started with")
+    right = [hmac.compare_digest(given, form) for form in forms]
+    return any(right)
 
 
 class Doors:
     """
-    ASGI middleware: the Host rule on every request, CORS on every answer to a GET, a bound on the target.
+    ASGI middleware: the Host rule on every request, the read token on every read, CORS on every answer to a GET, a
+    bound on the target.
 
     Args:
         app: What is behind it.
         hosts: The Host rule.
+        read_token: '' lets everyone read.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+    def __init__(self, app: ASGIApp, hosts: Hosts, read_token: str = "") -> None:
         self._app = app
         self._hosts = hosts
+        self._read_token = read_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through, or refuse it."""
@@ -154,7 +197,9 @@ class Doors:
 
         try:
             self._hosts.check(scope["headers"])
-        except ForbiddenHost as error:
+            if scope["path"] not in _OPEN_PATHS:
+                check_read_token(scope["headers"], self._read_token)
+        except (ForbiddenHost, UnauthorizedRead) as error:
             await answer(error)(scope, receive, send)
             return
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_REQUEST_LINE_BYTES:

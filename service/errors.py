@@ -2,7 +2,7 @@
 What a failure looks like from outside: one table from error to status, one body for all of them.
 
 CollectorError (streamgauge.errors)
-  RequestError     ForbiddenHost · ForbiddenOrigin 403 · BodyTimeout 408
+  RequestError     UnauthorizedRead 401 · ForbiddenHost · ForbiddenOrigin 403 · BodyTimeout 408
   CapacityError    TooManyPushes 429
 """
 
@@ -26,6 +26,10 @@ _PARAMETERS = _HANDLER + "Bad request, could not parse parameters: "
 
 class RequestError(CollectorError):
     """A request that is refused for how it came, not for what it asks."""
+
+
+class UnauthorizedRead(RequestError):
+    """The read token is missing or wrong."""
 
 
 class ForbiddenHost(RequestError):
@@ -71,6 +75,7 @@ TABLE: dict[type[CollectorError], Row] = {
     UnresolvableParameter: Row(400, _PARAMETERS),
     errors.Overloaded: Row(503),
     errors.FrameTooLarge: Row(413),
+    UnauthorizedRead: Row(401),
     ForbiddenHost: Row(403),
     ForbiddenOrigin: Row(403),
     BodyTimeout: Row(408),
@@ -93,7 +98,7 @@ def answer(error: CollectorError) -> Response:
     """
     Return the answer to `error`, by the table; any thread.
 
-    An Overloaded carries Retry-After (seconds), an Unauthorized WWW-Authenticate.
+    An Overloaded carries Retry-After (seconds), an Unauthorized and an UnauthorizedRead WWW-Authenticate.
     """
     row = next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), None)
     if row is None:
@@ -103,6 +108,9 @@ def answer(error: CollectorError) -> Response:
         response.headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.Unauthorized):
         response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, UnauthorizedRead):
+        # Browsers ask for a password then; they cannot be made to send a bearer token.
+        response.headers["WWW-Authenticate"] = 'Basic realm="Streamgauge", charset="UTF-8"'
     return response
 
 

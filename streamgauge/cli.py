@@ -20,6 +20,7 @@ def main() -> None:
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for a free one.  [default: 8081]")
 @click.option("--push-token", help="Take pushes with this token only; needed beyond loopback.")
+@click.option("--read-token", help="Answer reads with this token only, as Bearer token or Basic password.")
 @click.option("--insecure", is_flag=True, default=None, help="Listen beyond loopback without a token.")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A further name that requests may be sent to.")
 @click.option("--max-push-bytes", type=click.IntRange(1), help="Longest push that is taken.  [default: 33554432]")

@@ -34,6 +34,7 @@ ROWS: list[tuple[errors.CollectorError, int, str]] = [
     ),
     (errors.Overloaded("m", 7), 503, "m"),
     (errors.FrameTooLarge("m"), 413, "m"),
+    (service_errors.UnauthorizedRead("m"), 401, "m"),
     (service_errors.ForbiddenHost("m"), 403, "m"),
     (service_errors.ForbiddenOrigin("m"), 403, "m"),
     (service_errors.BodyTimeout("m"), 408, "m"),

@@ -18,7 +18,7 @@ def refusal(environ: dict[str, str], **options: object) -> str:
 
 def test_defaults_are_loopback_and_flinks_port() -> None:
     """What `streamgauge serve` alone does."""
-    assert Config.read({}) == Config("127.0.0.1", 8081, "", False, (), 32 * 1024 * 1024)
+    assert Config.read({}) == Config("127.0.0.1", 8081, "", False, (), 32 * 1024 * 1024, "")
 
 
 def test_environment_sets_and_options_override() -> None:
@@ -27,14 +27,15 @@ def test_environment_sets_and_options_override() -> None:
         "STREAMGAUGE_HOST": "0.0.0.0",
         "STREAMGAUGE_PORT": "9000",
         "STREAMGAUGE_PUSH_TOKEN": "secret",
+        "STREAMGAUGE_READ_TOKEN": "readers",
         "STREAMGAUGE_INSECURE": "yes",
         "STREAMGAUGE_ALLOWED_HOSTS": "a.test, b.test,",
         "STREAMGAUGE_MAX_PUSH_BYTES": "5",
         "PATH": "/bin",
     }
-    assert Config.read(environ) == Config("0.0.0.0", 9000, "secret", True, ("a.test", "b.test"), 5)
+    assert Config.read(environ) == Config("0.0.0.0", 9000, "secret", True, ("a.test", "b.test"), 5, "readers")
     overridden = Config.read(environ, port=1, host=None, allowed_hosts=(), push_token="other")
-    assert overridden == Config("0.0.0.0", 1, "other", True, ("a.test", "b.test"), 5)
+    assert overridden == Config("0.0.0.0", 1, "other", True, ("a.test", "b.test"), 5, "readers")
 
 
 def test_the_hooks_token_serves_for_pushes_unless_the_service_has_its_own() -> None:

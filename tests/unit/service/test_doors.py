@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
@@ -11,9 +12,13 @@ from hypothesis import strategies as st
 from starlette.responses import Response
 from starlette.types import Message
 
+from collector.store import MetricStore
+from service.app import create_app
 from service.config import Config
-from service.doors import Doors, Hosts, check_origin, check_token, host_name
-from service.errors import ForbiddenHost, ForbiddenOrigin
+from service.doors import Doors, Hosts, check_origin, check_read_token, check_token, host_name
+from service.errors import ForbiddenHost, ForbiddenOrigin, UnauthorizedRead
+from streamgauge import wire
+from streamgauge.clock import ManualClock
 from streamgauge.errors import Unauthorized
 
 LOOPBACK = Config(allowed_hosts=("Gauge.test.",))
@@ -124,6 +129,40 @@ def test_without_a_configured_token_none_is_asked_for() -> None:
     """Whatever is sent."""
     check_token([], "")
     check_token([(b"authorization", b"Bearer x")], "")
+
+
+def basic(password: str) -> bytes:
+    return b"Basic " + base64.b64encode(f"anyone:{password}".encode())
+
+
+@pytest.mark.parametrize("given_", [b"Bearer s:cret", basic("s:cret"), basic("s:cret").replace(b"B", b"b", 1)])
+def test_read_token_is_taken_as_bearer_and_as_basic_password(given_: bytes) -> None:
+    """Browsers and Flink's clients send no bearer tokens; the user's name does not matter, colons may be in it."""
+    check_read_token([(b"authorization", given_)], "s:cret")
+
+
+@pytest.mark.parametrize(
+    "given_", [b"", b"Bearer", b"Bearer x", basic("x"), b"Basic s:cret", b"Basic !", b"Digest s:cret"]
+)
+def test_wrong_read_token_is_unauthorized(given_: bytes) -> None:
+    """And the message does not tell the right one."""
+    with pytest.raises(UnauthorizedRead) as error:
+        check_read_token([(b"authorization", given_)], "s:cret")
+    assert "s:cret" not in str(error.value)
+
+
+def test_read_token_guards_all_but_pushes_and_probes(client: Any, store: MetricStore, clock: ManualClock) -> None:
+    """A browser is asked for a password; a probe has none; a push has a token of its own."""
+    client = type(client)(create_app(Config(read_token="secret"), store, clock))
+    for path in ("/jobs/overview", "/v1/config", "/metrics", "/metrics/flink", "/nope", "//overview"):
+        refused = client.get(path)
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"].startswith("Basic ")
+        assert list(refused.json()) == ["errors"]
+        assert client.get(path, auth=("admin", "secret")).status_code in (200, 404)
+        assert client.get(path, headers={"Authorization": "Bearer secret"}).status_code in (200, 404)
+    assert client.get("/-/healthy").status_code == 200
+    assert client.push(wire.encode([])).status_code == 202
 
 
 def test_refused_host_is_403_in_the_shape_of_all_failures(client: Any) -> None:
