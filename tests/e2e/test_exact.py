@@ -189,6 +189,28 @@ def test_counts_equal_sparks_own(
         assert total <= spark.totals[node], node
 
 
+VERTICES = {
+    "filters": 1,
+    "watermark_aggregation": 2,
+    "union": 1,
+    "broadcast_join": 2,
+    "explode": 2,
+    "deduplication": 2,
+    "stream_stream_join": 3,
+    "map_in_arrow": 1,
+    "demo_departures": 3,
+    "demo_late_aircraft": 2,
+}
+
+
+def test_every_batch_has_the_same_vertices(finished: tuple[str, Any, dict[str, Any]]) -> None:
+    """Several batches, some without rows on one side, some without any: no vertex comes twice under two ids."""
+    name, query, job = finished
+    assert len(query.recentProgress) > 3
+    assert len(job["vertices"]) == VERTICES[name.removeprefix("exact ")], [v["name"] for v in job["vertices"]]
+    assert {node["id"] for node in job["plan"]["nodes"]} == {vertex["id"] for vertex in job["vertices"]}
+
+
 def test_sink_counts_equal_progress(finished: tuple[str, Any, dict[str, Any]], rest: Rest) -> None:
     """What reached the sink's subtasks is what Spark's progress says was written."""
     _, query, job = finished
