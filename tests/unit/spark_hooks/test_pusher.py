@@ -294,11 +294,16 @@ class StepTransport:
         self.closed = True
 
 
-def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "streamgauge-pusher"]
+@pytest.fixture
+def threads() -> Callable[[], list[str]]:
+    """Tells the senders that the test has started; a driver of other tests may have one all the while."""
+    before = set(threading.enumerate())
+    return lambda: [
+        thread.name for thread in threading.enumerate() if thread not in before and thread.name == "streamgauge-pusher"
+    ]
 
 
-def test_the_thread_pushes_until_it_is_stopped(desk: Desk) -> None:
+def test_the_thread_pushes_until_it_is_stopped(desk: Desk, threads: Callable[[], list[str]]) -> None:
     """Several pushes, then stop() ends it and nothing is sent any more."""
     transport = StepTransport()
     sender = Pusher(desk.build, desk.settle, transport, 0.001, "x")
@@ -316,7 +321,7 @@ def test_the_thread_pushes_until_it_is_stopped(desk: Desk) -> None:
     assert transport.closed
 
 
-def test_stop_waits_no_longer_than_told(desk: Desk) -> None:
+def test_stop_waits_no_longer_than_told(desk: Desk, threads: Callable[[], list[str]]) -> None:
     """A push under way may hang; the driver's end must not."""
     transport = StepTransport()
     sender = Pusher(desk.build, desk.settle, transport, 0.001, "x")
@@ -330,7 +335,7 @@ def test_stop_waits_no_longer_than_told(desk: Desk) -> None:
     assert desk.settled == [(1, "accepted")]
 
 
-def test_stop_before_start_or_again_does_nothing(desk: Desk) -> None:
+def test_stop_before_start_or_again_does_nothing(desk: Desk, threads: Callable[[], list[str]]) -> None:
     """Detaching may come at any time."""
     desk.pusher.stop(0.0)
     desk.pusher.start()
