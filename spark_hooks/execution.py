@@ -11,13 +11,13 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import singledispatchmethod
 
 from spark_hooks import plan, records
 from spark_hooks.executors import Executors
-from spark_hooks.job import Bound, Job
+from spark_hooks.job import Job
+from spark_hooks.stages import Execution, Stage, Won
 from streamgauge import wire
 
 # A speculative loser was seen to end 3 s after its job; 256 ended executions are kept for such.
@@ -29,78 +29,6 @@ QUERIES = 1000
 """Queries that are remembered, so that their next run is known as a restart."""
 
 _STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:\d+|init)")
-
-
-@dataclass(slots=True, eq=False)
-class _Won:
-    """The success of a partition that counts."""
-
-    stage_attempt: int
-    subtask: int
-    updates: dict[int, int]
-    bytes_written: int
-    added: list[tuple[Bound, list[int]]] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class _Stage:
-    """
-    One stage, over its attempts.
-
-    Args:
-        bound: The vertices it executes, with the plan they stand in: its own execution's, and with
-            foreachBatch the query's too. One of each, however often adaptive execution plans anew.
-        won: Partition → the success that counts.
-        running: Task id → partition.
-    """
-
-    id: int
-    execution: _Execution
-    tasks: int
-    shuffles: bool
-    scopes: frozenset[str]
-    bound: dict[_Execution, tuple[plan.Graph, Bound]] = field(default_factory=dict)
-    won: dict[int, _Won] = field(default_factory=dict)
-    running: dict[int, int] = field(default_factory=dict)
-
-    def vertices(self) -> Iterator[Bound]:
-        return (bound for _, bound in self.bound.values())
-
-    def drop_live(self, bound: Bound) -> None:
-        for task, partition in self.running.items():
-            bound.vertex.counters.drop_live(self.id, partition, task)
-
-
-@dataclass(slots=True, eq=False)
-class _Execution:
-    """
-    One SQL execution.
-
-    Args:
-        root: The outermost one; itself where there is none above it.
-        job: None until a batch execution runs its first Spark job.
-        own: Its plan is the streaming query's own.
-        adaptive: Its plan is still being changed; only what runs is shown.
-        replaced: What adaptive execution has planned before `graph`.
-        driver: SQL metrics that the driver set.
-    """
-
-    id: int
-    root: _Execution | None
-    description: str
-    time_ms: int
-    job: Job | None
-    own: bool
-    graph: plan.Graph
-    adaptive: bool
-    replaced: list[plan.Graph] = field(default_factory=list)
-    stages: list[_Stage] = field(default_factory=list)
-    inner: list[_Execution] = field(default_factory=list)
-    driver: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def outermost(self) -> _Execution:
-        return self.root or self
 
 
 class Model:
@@ -125,11 +53,11 @@ class Model:
         self._starts = dict(starts or {})
         self._runs: dict[str, Job] = {}
         self._queries: OrderedDict[str, None] = OrderedDict()
-        self._executions: dict[int, _Execution] = {}
-        self._ended: OrderedDict[int, _Execution] = OrderedDict()
-        self._stages: dict[int, _Stage] = {}
+        self._executions: dict[int, Execution] = {}
+        self._ended: OrderedDict[int, Execution] = OrderedDict()
+        self._stages: dict[int, Stage] = {}
         self._owners: dict[int, plan.Graph] = {}
-        self._graphs: dict[plan.Graph, _Execution] = {}
+        self._graphs: dict[plan.Graph, Execution] = {}
 
     def apply(self, events: Iterable[records.Record]) -> None:
         """Apply events; one that cannot be applied is noted in `faults`, and the rest goes on."""
@@ -231,7 +159,7 @@ class Model:
         job = root.job if root is not None else self._run_of(event.description)
         same = root is not None and root.graph.accumulators == plan.accumulators(event.plan)
         own = job is not None and job.kind == "STREAMING" and (root is None or (same and root.own))
-        execution = _Execution(
+        execution = Execution(
             id=event.execution,
             root=root,
             description=event.description or "",
@@ -304,12 +232,12 @@ class Model:
     def _analyse(self, root: records.PlanNode, job: Job | None, own: bool) -> plan.Graph:
         return plan.analyse(root, job.sink if own and job is not None else None)
 
-    def _own(self, execution: _Execution) -> None:
+    def _own(self, execution: Execution) -> None:
         self._graphs[execution.graph] = execution
         for accumulator in execution.graph.accumulators:
             self._owners[accumulator] = execution.graph
 
-    def _show(self, execution: _Execution) -> None:
+    def _show(self, execution: Execution) -> None:
         """Take an execution's plan into its job's graph, and tell which vertices are there now."""
         job = execution.job
         if job is None:
@@ -319,7 +247,7 @@ class Model:
         shown = [outermost, *(inner for inner in outermost.inner if inner.stages)]
         job.show([(each.graph, each.own) for each in shown])
 
-    def _count_driver(self, execution: _Execution) -> None:
+    def _count_driver(self, execution: Execution) -> None:
         """Count what the driver did itself, without a stage: it is a vertex's only subtask."""
         job = execution.job
         if job is None or not execution.driver:
@@ -334,7 +262,7 @@ class Model:
                 bound.vertex.run_stage(1)
                 bound.vertex.counters.add(0, bound.counts(updates, 0))
 
-    def _evict(self, execution: _Execution) -> None:
+    def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
         for stage in execution.stages:
             self._stages.pop(stage.id, None)
@@ -356,11 +284,11 @@ class Model:
             self._begin_batch_job(execution.outermost)
         for told in event.stages:
             if told.stage not in self._stages:
-                stage = _Stage(told.stage, execution, told.tasks, told.shuffles, frozenset(told.scopes))
+                stage = Stage(told.stage, execution, told.tasks, told.shuffles, frozenset(told.scopes))
                 self._stages[told.stage] = stage
                 execution.stages.append(stage)
 
-    def _begin_batch_job(self, root: _Execution) -> None:
+    def _begin_batch_job(self, root: Execution) -> None:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
         first_line = root.description.partition("\n")[0]
         job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)))
@@ -384,7 +312,7 @@ class Model:
         for bound in stage.vertices():
             stage.drop_live(bound)
 
-    def _bind_by_scopes(self, stage: _Stage) -> None:
+    def _bind_by_scopes(self, stage: Stage) -> None:
         """Find the vertex that a stage executes by the names of its RDD scopes."""
         graph = stage.execution.graph
         if stage.execution in stage.bound or not stage.scopes:
@@ -395,7 +323,7 @@ class Model:
         if known and fitting:
             self._bind(stage, stage.execution, graph, min(fitting, key=lambda vertex: len(vertex.scopes - known)))
 
-    def _bind_by_updates(self, stage: _Stage, updates: Mapping[int, int]) -> bool:
+    def _bind_by_updates(self, stage: Stage, updates: Mapping[int, int]) -> bool:
         """
         Find the vertices that a stage executes, one of each execution, by the accumulators it updated.
 
@@ -412,14 +340,14 @@ class Model:
             # A stage that does nothing of its own plan only samples what feeds it.
             if execution is not stage.execution and stage.execution not in stage.bound:
                 continue
-            vertex = _vertex_of(graph, stage, updates)
+            vertex = stage.vertex_of(graph, updates)
             # An accumulator that an older plan alone has says nothing against the newer one.
             if vertex is not None and (known is None or graph is execution.graph):
                 self._bind(stage, execution, graph, vertex)
                 found = True
         return found
 
-    def _bind(self, stage: _Stage, execution: _Execution, graph: plan.Graph, vertex: plan.Vertex) -> None:
+    def _bind(self, stage: Stage, execution: Execution, graph: plan.Graph, vertex: plan.Vertex) -> None:
         job = stage.execution.job
         if job is not None:
             bound = job.bind(vertex, execution.own)
@@ -448,7 +376,7 @@ class Model:
         partition = stage.running[event.task]
         updates = dict(_pairs(event.updates))
         if self._bind_by_updates(stage, updates):
-            self._count_anew(stage)
+            stage.count_anew()
         # Where the partition was won, another attempt does the same work again, and its end will tell if it counts.
         if partition in stage.won:
             return
@@ -464,7 +392,7 @@ class Model:
             return
         updates = dict(_pairs(event.updates))
         if self._bind_by_updates(stage, updates):
-            self._count_anew(stage)
+            stage.count_anew()
         stage.running.pop(event.task, None)
         for bound in stage.vertices():
             bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)
@@ -476,23 +404,18 @@ class Model:
         if before is not None:
             if before.stage_attempt >= event.stage_attempt:
                 return
-            _take_out(before)
-        won = _Won(event.stage_attempt, event.partition, updates, event.bytes_written)
+            before.take_out()
+        won = Won(event.stage_attempt, event.partition, updates, event.bytes_written)
         stage.won[event.partition] = won
-        _count(stage, won)
+        stage.count(won)
 
-    def _resolve(self, stage: _Stage) -> None:
+    def _resolve(self, stage: Stage) -> None:
         """Count a stage's successes anew: a plan came that names updates which came before it."""
         for won in stage.won.values():
             self._bind_by_updates(stage, won.updates)
-        self._count_anew(stage)
+        stage.count_anew()
 
-    def _count_anew(self, stage: _Stage) -> None:
-        for won in stage.won.values():
-            _take_out(won)
-            _count(stage, won)
-
-    def _jid(self, stage: _Stage | None) -> str:
+    def _jid(self, stage: Stage | None) -> str:
         job = None if stage is None else stage.execution.job
         return "" if job is None else job.jid
 
@@ -506,51 +429,6 @@ class Model:
         for jid in ended[: max(len(ended) - ENDED_JOBS, 0)]:
             self.forget(jid, self.jobs[jid].attempt)
         return job
-
-
-def _count(stage: _Stage, won: _Won) -> None:
-    for bound in stage.vertices():
-        counts = bound.counts(won.updates, won.bytes_written)
-        bound.vertex.register(won.subtask + 1)
-        bound.vertex.counters.add(won.subtask, counts)
-        won.added.append((bound, counts))
-
-
-def _take_out(won: _Won) -> None:
-    for bound, counts in won.added:
-        bound.vertex.counters.subtract(won.subtask, counts)
-    won.added.clear()
-
-
-def _vertex_of(graph: plan.Graph, stage: _Stage, updates: Mapping[int, int]) -> plan.Vertex | None:
-    """
-    Return the vertex of a plan that most of a task's updates speak of, or None.
-
-    What feeds a shuffle counts in map stages only: range partitioning samples its input in a job of its
-    own, on the same accumulators. What ends a plan may run in a map stage: of user code in foreachBatch.
-    """
-    best, most = None, 0
-    for vertex in graph.vertices:
-        if vertex.shuffles and not stage.shuffles:
-            continue
-        speaking = sum(row in updates for operator in vertex.operators for row in operator.rows)
-        for exchange in vertex.reads:
-            speaking += any(exchange.metrics.get(metric) in updates for metric in _READ)
-        if vertex.writes is not None:
-            speaking += any(vertex.writes.metrics.get(metric) in updates for metric in _WRITTEN)
-        if speaking > most:
-            best, most = vertex, speaking
-    return best
-
-
-_READ = (
-    plan.READ_RECORDS,
-    plan.READ_LOCAL_BYTES,
-    plan.READ_REMOTE_BYTES,
-    plan.READ_LOCAL_BLOCKS,
-    plan.READ_REMOTE_BLOCKS,
-)
-_WRITTEN = (plan.WRITTEN_RECORDS, plan.WRITTEN_BYTES)
 
 
 def _adaptive(root: records.PlanNode) -> bool:

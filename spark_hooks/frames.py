@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
-from spark_hooks import plan
+from spark_hooks.counts import TOTALS
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job, JobVertex, subtask_columns
@@ -19,7 +19,7 @@ from streamgauge.clock import Clock
 
 _TOTALS = dict(
     zip(
-        plan.TOTALS,
+        TOTALS,
         (
             names.NUM_RECORDS_IN,
             names.NUM_RECORDS_OUT,
@@ -253,7 +253,7 @@ def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[s
                 yield from both(operator.id, metric, column)
     first_total = 2 * len(vertex.operators)
     unknown = np.full(vertex.size, np.nan)
-    for column, total in enumerate(plan.TOTALS, first_total):
+    for column, total in enumerate(TOTALS, first_total):
         if vertex.known[column]:
             yield from both("", _TOTALS[total], column)
             if total in _SHUFFLE_INPUT:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from spark_hooks import plan
+from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.records import Progress
 from streamgauge import names, wire
@@ -23,7 +24,7 @@ class JobVertex:
     """
     A vertex over all batches of a run. Not thread safe.
 
-    Its counters' columns are (in, out) of each operator, then `plan.TOTALS`.
+    Its counters' columns are (in, out) of each operator, then `TOTALS`.
     """
 
     def __init__(self, vertex: plan.Vertex) -> None:
@@ -31,7 +32,7 @@ class JobVertex:
         self.name = vertex.name
         self.operators = tuple(vertex.operators)
         self.inputs: dict[str, plan.Exchange] = {}
-        columns = 2 * len(self.operators) + len(plan.TOTALS)
+        columns = 2 * len(self.operators) + len(TOTALS)
         self.known: list[bool] = [found is not None for found in flat(vertex)]
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
@@ -96,9 +97,9 @@ class JobVertex:
         self.views.update(self.counters.shown())
 
 
-def flat(vertex: plan.Vertex) -> list[plan.Terms | None]:
+def flat(vertex: plan.Vertex) -> list[Terms | None]:
     """Return how a task's counts follow from its updates, in the order of a vertex's counters."""
-    operators, totals = plan.terms(vertex)
+    operators, totals = terms(vertex)
     return [found for pair in operators for found in pair] + list(totals)
 
 
@@ -132,7 +133,7 @@ class Bound:
                 row[column] += value
         for accumulators, column in self._greatest:
             row[column] += max(updates.get(accumulator, 0) for accumulator in accumulators)
-        for column in self._columns.get(plan.BYTES_WRITTEN, ()):
+        for column in self._columns.get(BYTES_WRITTEN, ()):
             row[column] += bytes_written
         return row
 
@@ -356,7 +357,7 @@ def _columns(vertex: plan.Vertex, known: JobVertex) -> tuple[int | None, ...]:
             free.remove(found)
             columns += [2 * found + 1, 2 * found]
     totals = 2 * len(known.operators)
-    return (*reversed(columns), *range(totals, totals + len(plan.TOTALS)))
+    return (*reversed(columns), *range(totals, totals + len(TOTALS)))
 
 
 def _same(one: plan.Operator, other: plan.Operator) -> bool:

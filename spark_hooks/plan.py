@@ -11,7 +11,7 @@ stands above it away, and neither the other side nor the join may change its nam
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,13 +19,6 @@ from hashlib import blake2b
 from spark_hooks.records import PlanNode
 
 ROWS = "number of output rows"
-WRITTEN_RECORDS = "shuffle records written"
-WRITTEN_BYTES = "shuffle bytes written"
-READ_RECORDS = "records read"
-READ_LOCAL_BYTES = "local bytes read"
-READ_REMOTE_BYTES = "remote bytes read"
-READ_LOCAL_BLOCKS = "local blocks read"
-READ_REMOTE_BLOCKS = "remote blocks read"
 
 NAME_LENGTH = 80
 # A collector takes 8,192 and 65,536 characters at most, and refuses a push for one that is longer.
@@ -44,20 +37,6 @@ _BROADCAST = "BroadcastExchange"
 _SUBQUERIES = frozenset({"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"})
 _EXCHANGES = frozenset({_SHUFFLE, _BROADCAST}) | _SUBQUERIES
 
-# No row metric, and as many rows out as in.
-_PASS_THROUGH = frozenset(
-    {
-        "Project",
-        "Sort",
-        "EventTimeWatermark",
-        "UpdateEventTimeWatermarkColumn",
-        "Coalesce",
-        "Window",
-        "Union",
-        "CollectMetrics",
-        _SHUFFLE,
-    }
-)
 # Their row metrics come from the driver alone; what they got is the last count of the chain.
 _SINKS = re.compile(
     r"WriteToDataSourceV2|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|WriteFiles|Execute InsertInto|"
@@ -402,133 +381,3 @@ def _identify(vertices: list[Vertex]) -> None:
         identity = _hash("vertex", *(operator.id for operator in vertex.operators))
         seen[identity] = seen.get(identity, 0) + 1
         vertex.id = identity if seen[identity] == 1 else _hash(identity, str(seen[identity]))
-
-
-# ---- What a task's updates mean
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """
-    What one task did in one vertex; None where this plan cannot tell.
-
-    Args:
-        operators: (records in, records out) of each operator.
-        totals: Of the vertex, in the order of `TOTALS`.
-    """
-
-    operators: tuple[tuple[int | None, int | None], ...]
-    totals: tuple[int | None, ...]
-
-
-TOTALS = (
-    "records_in",
-    "records_out",
-    "bytes_in",
-    "bytes_in_local",
-    "bytes_in_remote",
-    "buffers_in_local",
-    "buffers_in_remote",
-    "bytes_out",
-)
-
-
-Terms = tuple[tuple[int, ...], ...]
-"""A count as a sum of accumulators; of several in one place the greatest is added."""
-
-BYTES_WRITTEN = -1
-"""Stands among accumulators, which count from 0, for what Spark counts as output of a task."""
-
-
-def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...], tuple[Terms | None, ...]]:
-    """
-    Return how the counts of a vertex follow from a task's updates, None where this plan cannot tell.
-
-    Returns:
-        (records in, records out) of each operator, and the totals of the vertex in the order of `TOTALS`.
-    """
-    ins: dict[Operator, Terms | None] = {}
-    outs: dict[Operator, Terms | None] = {}
-    last = vertex.operators[-1] if vertex.operators else None
-    for operator in vertex.operators:
-        own = (operator.rows,) if operator.rows else None
-        if operator.is_source:
-            came: Terms | None = own
-        else:
-            came = _sum(
-                outs[found] if isinstance(found, Operator) else _records_read(found, vertex)
-                for found in operator.inputs
-                if isinstance(found, Operator) or found.shuffles
-            )
-        went = came if operator.sink or (own is None and operator.node in _PASS_THROUGH) else own
-        if operator is last and vertex.shuffles and vertex.writes is not None:
-            went = _read(vertex.writes, WRITTEN_RECORDS)
-        ins[operator], outs[operator] = came, went
-    local, remote, local_blocks, remote_blocks = (
-        _sum((_read(found, metric) for found in vertex.reads if found.shuffles), empty=())
-        for metric in (READ_LOCAL_BYTES, READ_REMOTE_BYTES, READ_LOCAL_BLOCKS, READ_REMOTE_BLOCKS)
-    )
-    heads = _sum(
-        [ins[operator] for operator in vertex.operators if operator.is_source]
-        + [_read(found, READ_RECORDS) for found in vertex.reads if found.shuffles]
-    )
-    return (
-        tuple((ins[operator], outs[operator]) for operator in vertex.operators),
-        (
-            heads,
-            None if last is None else outs[last],
-            _sum((local, remote)),
-            local,
-            remote,
-            local_blocks,
-            remote_blocks,
-            _bytes_out(vertex),
-        ),
-    )
-
-
-def count(vertex: Vertex, updates: Mapping[int, int], bytes_written: int) -> Counts:
-    """
-    Derive the counts of one task.
-
-    Args:
-        updates: Accumulator id → value. Zero is never sent: what is missing is 0.
-        bytes_written: What Spark counted as output of the task.
-    """
-    values = {**updates, BYTES_WRITTEN: bytes_written}
-
-    def total(found: Terms | None) -> int | None:
-        return None if found is None else sum(max(values.get(each, 0) for each in term) for term in found)
-
-    operators, totals = terms(vertex)
-    return Counts(tuple((total(came), total(went)) for came, went in operators), tuple(map(total, totals)))
-
-
-def _bytes_out(vertex: Vertex) -> Terms | None:
-    if vertex.shuffles and vertex.writes is not None:
-        return _read(vertex.writes, WRITTEN_BYTES)
-    # Of all sinks only files are known to tell Spark what they wrote.
-    last = vertex.operators[-1] if vertex.operators else None
-    if last is not None and last.sink and ("File" in last.name or "InsertInto" in last.node):
-        return ((BYTES_WRITTEN,),)
-    return None
-
-
-def _read(exchange: Exchange, metric: str) -> Terms | None:
-    accumulator = exchange.metrics.get(metric)
-    return None if accumulator is None else ((accumulator,),)
-
-
-def _records_read(exchange: Exchange, vertex: Vertex) -> Terms | None:
-    """What one operator read of an exchange."""
-    return None if exchange in vertex.shared else _read(exchange, READ_RECORDS)
-
-
-def _sum(parts: Iterable[Terms | None], empty: Terms | None = None) -> Terms | None:
-    """Add up; one unknown makes the sum unknown, and nothing to add up is `empty`."""
-    total = empty
-    for part in parts:
-        if part is None:
-            return None
-        total = part if total is None else total + part
-    return total

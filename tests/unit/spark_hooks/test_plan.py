@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_hooks import plan
+from spark_hooks import counts, plan
 from spark_hooks.records import PlanNode
 
 EXCHANGE_METRICS = (
-    plan.WRITTEN_RECORDS,
-    plan.WRITTEN_BYTES,
-    plan.READ_RECORDS,
-    plan.READ_LOCAL_BYTES,
-    plan.READ_REMOTE_BYTES,
-    plan.READ_LOCAL_BLOCKS,
-    plan.READ_REMOTE_BLOCKS,
+    counts.WRITTEN_RECORDS,
+    counts.WRITTEN_BYTES,
+    counts.READ_RECORDS,
+    counts.READ_LOCAL_BYTES,
+    counts.READ_REMOTE_BYTES,
+    counts.READ_LOCAL_BLOCKS,
+    counts.READ_REMOTE_BLOCKS,
 )
 WITHOUT_ROWS = ("Project", "InputAdapter", "EventTimeWatermark", "AdaptiveSparkPlan", "Sort", "PlanLater", "LocalLimit")
 

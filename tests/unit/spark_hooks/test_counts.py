@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_hooks import plan
+from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
 from spark_hooks.records import PlanNode
 
 FILES = "FileSink[file:/data/out]"
@@ -43,18 +45,39 @@ def exchange(first: int, child: PlanNode, partitioning: str = "hashpartitioning(
     return PlanNode("Exchange", f"Exchange {partitioning}", metrics, (child,))
 
 
-def counted(root: PlanNode, updates: Mapping[int, int], sink: str | None = None, bytes_written: int = 0) -> plan.Counts:
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """
+    What one task did in one vertex, None where the plan cannot tell: (in, out) of each operator, and TOTALS.
+    """
+
+    operators: tuple[tuple[int | None, int | None], ...]
+    totals: tuple[int | None, ...]
+
+
+def count(vertex: plan.Vertex, updates: Mapping[int, int], bytes_written: int) -> Counts:
+    """Evaluate the terms of a vertex for one task; zero is never sent, so what is missing is 0."""
+    values = {**updates, BYTES_WRITTEN: bytes_written}
+
+    def total(found: Terms | None) -> int | None:
+        return None if found is None else sum(max(values.get(each, 0) for each in term) for term in found)
+
+    operators, totals = terms(vertex)
+    return Counts(tuple((total(came), total(went)) for came, went in operators), tuple(map(total, totals)))
+
+
+def counted(root: PlanNode, updates: Mapping[int, int], sink: str | None = None, bytes_written: int = 0) -> Counts:
     """The counts of the plan's last vertex."""
-    return plan.count(plan.analyse(root, sink).vertices[-1], updates, bytes_written)
+    return count(plan.analyse(root, sink).vertices[-1], updates, bytes_written)
 
 
-def upstream(root: PlanNode, updates: Mapping[int, int]) -> plan.Counts:
+def upstream(root: PlanNode, updates: Mapping[int, int]) -> Counts:
     """The counts of the plan's first vertex."""
-    return plan.count(plan.analyse(root).vertices[0], updates, 0)
+    return count(plan.analyse(root).vertices[0], updates, 0)
 
 
-def totals(counts: plan.Counts) -> dict[str, int | None]:
-    return dict(zip(plan.TOTALS, counts.totals, strict=True))
+def totals(counts: Counts) -> dict[str, int | None]:
+    return dict(zip(TOTALS, counts.totals, strict=True))
 
 
 SCAN = node("MicroBatchScan", rows=1)
@@ -207,7 +230,7 @@ def test_a_chain_before_a_broadcast_ends_with_its_own_rows() -> None:
 def test_between_two_exchanges_what_is_read_passes_through() -> None:
     """A stage without an operator hands on what it reads."""
     middle = plan.analyse(node("Filter", exchange(20, READ), rows=4)).vertices[1]
-    counts = plan.count(middle, {12: 50, 20: 50, 21: 640}, 0)
+    counts = count(middle, {12: 50, 20: 50, 21: 640}, 0)
     assert counts.operators == ((50, 50),)
     assert (totals(counts)["records_in"], totals(counts)["records_out"], totals(counts)["bytes_out"]) == (50, 50, 640)
 
@@ -278,7 +301,7 @@ def test_bytes_and_blocks_are_those_of_all_exchanges_read() -> None:
 def test_a_source_vertex_reads_no_bytes() -> None:
     """It reads no shuffle: that is known to be 0, as on Flink."""
     found = totals(counted(node("Filter", SCAN, rows=2), {1: 7, 2: 3}))
-    assert [found[name] for name in plan.TOTALS[2:7]] == [0, 0, 0, 0, 0]
+    assert [found[name] for name in TOTALS[2:7]] == [0, 0, 0, 0, 0]
 
 
 def test_a_vertex_with_an_unknown_head_does_not_tell_what_came_in() -> None:
@@ -331,7 +354,7 @@ def plans(draw: st.DrawFn) -> tuple[PlanNode, list[int]]:
     return root, list(plan.accumulators(root))
 
 
-def _flat(counts: plan.Counts) -> list[int | None]:
+def _flat(counts: Counts) -> list[int | None]:
     return [value for pair in counts.operators for value in pair] + list(counts.totals)
 
 
@@ -346,9 +369,9 @@ def test_counts_of_disjoint_updates_add_up(
     rest = {one: value for one, value in values.items() if one not in half}
     for vertex in plan.analyse(root, sink).vertices:
         whole, one, two = (
-            _flat(plan.count(vertex, values, 12)),
-            _flat(plan.count(vertex, half, 5)),
-            _flat(plan.count(vertex, rest, 7)),
+            _flat(count(vertex, values, 12)),
+            _flat(count(vertex, half, 5)),
+            _flat(count(vertex, rest, 7)),
         )
         for all_of_it, left, right in zip(whole, one, two, strict=True):
             if all_of_it is None or left is None or right is None:
@@ -365,7 +388,7 @@ def test_what_is_known_depends_on_the_plan_alone(
     root, accumulators = drawn
     updates = {one: data.draw(st.integers(1, 100)) for one in accumulators if data.draw(st.booleans())}
     for vertex in plan.analyse(root, sink).vertices:
-        found, nothing = _flat(plan.count(vertex, updates, 3)), _flat(plan.count(vertex, {}, 0))
+        found, nothing = _flat(count(vertex, updates, 3)), _flat(count(vertex, {}, 0))
         assert [value is None for value in found] == [value is None for value in nothing]
         assert all(value == 0 for value in nothing if value is not None)
         assert all(value >= 0 for value in found if value is not None)
