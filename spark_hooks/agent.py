@@ -69,6 +69,7 @@ class Agent:
         self._drained_bytes = 0
         self._failures = 0
         self.stopped = False
+        self._end_built = self._end_told = False
         self._recorder = Recorder(spark)
         self._timers = ProcessingTimeService(clock, self._report)
         self._pusher = Pusher(
@@ -112,7 +113,7 @@ class Agent:
 
     def _told_all(self) -> bool:
         """Whether the application has ended, and the collector knows it."""
-        return self._model.ended and not self._model.jobs
+        return self._end_told and not self._model.jobs
 
     def _drain(self, _: int) -> None:
         if self._model.ended:
@@ -149,12 +150,14 @@ class Agent:
 
     def _build(self) -> list[wire.Frame]:
         with self._lock:
+            self._end_built = self._model.ended
             return self._frames.build(self._model, self._executors, self._driver, self._hooks)
 
     def _settle(self, frames: list[wire.Frame], outcome: Outcome) -> None:
         with self._lock:
             if outcome == "accepted":
                 self._frames.acknowledge(frames, self._model, self._executors)
+                self._end_told = self._end_built
             elif outcome == "resend":
                 self._frames.start_over()
 

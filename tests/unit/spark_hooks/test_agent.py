@@ -133,6 +133,17 @@ def test_hooks_tell_their_own_cost_and_drops(hooks: Hooks) -> None:
     assert application.incomplete == wire.Incomplete(3, 4, 0)
 
 
+def test_the_end_of_an_application_without_jobs_is_told_too(hooks: Hooks) -> None:
+    """Its executors must not be shown until the silence is noticed; then nothing is left to tell."""
+    hooks.drain(records.ExecutorAdded("driver", "host", 2, 5))
+    hooks.push()
+    hooks.drain(records.ApplicationEnd(9))
+    assert not hooks.agent._told_all()
+    [application] = hooks.push()
+    assert [executor.gone for executor in application.executors] == [True]
+    assert hooks.agent._told_all()
+
+
 def test_failures_of_ours_are_counted_and_told_once(hooks: Hooks, caplog: pytest.LogCaptureFixture) -> None:
     """An event that cannot be applied costs one warning a run, and nothing else."""
     with caplog.at_level(logging.WARNING, logger="streamgauge"):
