@@ -254,3 +254,62 @@ def shown(job: Job) -> Shown:
                     assert known, f"{vertex.name} {label} counts, but is not known"
                     found[vertex.name, subtask, label] = value
     return found
+
+
+SOURCE = "Source: RateStream -> Filter"
+READER = "HashAggregate -> Sink: Noop"
+
+
+class Run:
+    """A query `scan -> filter -> exchange -> aggregate -> sink` whose first batch has begun."""
+
+    def __init__(self, model: Model | None = None, wrap: bool = False) -> None:
+        self.ids = Ids()
+        self.model = model or new_model()
+        self.query = Query(1)
+        self.apply(self.query.started())
+        self.begin(wrap)
+
+    def begin(self, wrap: bool = False, source: PlanNode | None = None) -> None:
+        """The next batch begins."""
+        self.query.batch += 1
+        self.plan = self.new_plan(source, wrap)
+        self.execution = Execution(self.ids, self.plan, self.query.describe())
+        self.apply(self.execution.start())
+
+    def new_plan(self, source: PlanNode | None = None, wrap: bool = False) -> PlanNode:
+        ids = self.ids
+        below = ids.node("Filter", source or scan(ids))
+        plan = ids.node("HashAggregate", ids.shuffle(below))
+        return sink(ids, adaptive(plan) if wrap else plan)
+
+    def apply(self, *events: records.Record) -> None:
+        self.model.apply(events)
+        assert self.model.faults == []
+
+    def stages(self, *stages: records.Stage) -> None:
+        self.apply(self.execution.job(*stages), *map(submitted, stages))
+
+    def map_stage(self, tasks: int = 2) -> records.Stage:
+        found = stage(self.ids, tasks, shuffles=True)
+        self.stages(found)
+        return found
+
+    def read(self, rows: int, kept: int) -> tuple[int, ...]:
+        """Updates of a task of the map stage that wrote as many records as its filter kept."""
+        return updates(self.plan, {"MicroBatchScan": rows, "Filter": kept, "Exchange.shuffle records written": kept})
+
+    def task(self, of: records.Stage, partition: int = 0, **more: int) -> Task:
+        task = Task(self.ids, of, partition, **more)
+        self.apply(task.start())
+        return task
+
+    @property
+    def job(self):
+        return self.model.jobs[self.query.jid]
+
+    def counts(self, vertex: str = SOURCE, label: str = "records_in") -> list[int]:
+        """A count of a vertex, subtask by subtask."""
+        [found] = [each for each in self.job.vertices.values() if each.name == vertex]
+        table = shown(self.job)
+        return [table.get((vertex, subtask, label), 0) for subtask in range(found.size)]
