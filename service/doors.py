@@ -123,11 +123,11 @@ def check_token(headers: Headers, token: str) -> None:
     """
     if not token:
         return
-    given = header(headers, b"authorization")
-    if not given:
+    given = _credentials(headers)
+    if given is None:
         raise Unauthorized("this service takes pushes with a token only: attach(token=…) or STREAMGAUGE_TOKEN")
-    scheme, _, credentials = given[0].partition(b" ")
-    if scheme.lower() != b"bearer" or not _matches(credentials.strip(), token):
+    scheme, credentials = given
+    if scheme != b"bearer" or not _matches(credentials, token):
         raise Unauthorized("the push token is not the one that this service was started with")
 
 
@@ -144,19 +144,31 @@ def check_read_token(headers: Headers, token: str) -> None:
     """
     if not token:
         return
+    given = _credentials(headers)
+    if given is None:
+        raise UnauthorizedRead("this service is read with a token only: send it as a bearer token or Basic password")
+    scheme, credentials = given
+    if scheme == b"basic":
+        credentials = _password(credentials)
+    if scheme not in (b"bearer", b"basic") or not _matches(credentials, token):
+        raise UnauthorizedRead("the read token is not the one that this service was started with")
+
+
+def _credentials(headers: Headers) -> tuple[bytes, bytes] | None:
+    """Return the scheme, in lower case, and the rest of `Authorization`; None where there is none."""
     given = header(headers, b"authorization")
     if not given:
-        raise UnauthorizedRead("this service is read with a token only: send it as a bearer token or Basic password")
+        return None
     scheme, _, credentials = given[0].partition(b" ")
-    if scheme.lower() == b"basic":
-        try:
-            credentials = base64.b64decode(credentials.strip(), validate=True).partition(b":")[2]
-        except binascii.Error:
-            credentials = b""
-    elif scheme.lower() != b"bearer":
-        credentials = b""
-    if not _matches(credentials.strip(), token):
-        raise UnauthorizedRead("the read token is not the one that this service was started with")
+    return scheme.lower(), credentials.strip()
+
+
+def _password(credentials: bytes) -> bytes:
+    """Return the password of Basic; empty, which no token is, where it cannot be read."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2].strip()
+    except binascii.Error:
+        return b""
 
 
 def _matches(given: bytes, token: str) -> bool:

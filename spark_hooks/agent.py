@@ -143,9 +143,9 @@ class Agent:
             }
 
     def _tick(self, _: int) -> None:
-        driver = dict(_figures.decode(self._recorder.driver_metrics()))
+        driver: dict[str, wire.Scalar] = {**_figures.decode(self._recorder.driver_metrics())}
         with self._lock:
-            self._driver = {**driver}
+            self._driver = driver
             self._model.tick()
 
     def _build(self) -> list[wire.Frame]:
