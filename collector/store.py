@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge import wire
-from streamgauge.errors import UnknownJob, UnknownTaskManager
+from streamgauge.errors import UnknownJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,18 @@ class Snapshot:
     jobs: Mapping[str, JobState]
     apps: Mapping[str, AppState]
 
+    def job(self, jid: str) -> JobState:
+        """
+        Return one job.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+        """
+        try:
+            return self.jobs[jid]
+        except KeyError:
+            raise UnknownJob(jid) from None
+
 
 class MetricStore:
     """
@@ -152,27 +164,3 @@ class MetricStore:
     def swap(self, snapshot: Snapshot) -> None:
         """Make `snapshot` current; the caller holds `lock` and built it from the current one."""
         self._snapshot = snapshot
-
-    def job(self, jid: str) -> JobState:
-        """
-        Return one job.
-
-        Raises:
-            UnknownJob: never seen, or evicted.
-        """
-        try:
-            return self._snapshot.jobs[jid]
-        except KeyError:
-            raise UnknownJob(jid) from None
-
-    def executor(self, executor_id: str) -> tuple[AppState, wire.Executor]:
-        """
-        Return one executor with its application.
-
-        Raises:
-            UnknownTaskManager: never seen, or gone.
-        """
-        for app in self._snapshot.apps.values():
-            if executor_id in app.executors:
-                return app, app.executors[executor_id]
-        raise UnknownTaskManager(executor_id)

@@ -28,6 +28,11 @@ def executors(apps: Iterable[AppState]) -> list[wire.Executor]:
     return [found[executor_id] for executor_id in sorted(found)]
 
 
+def find_executor(snapshot: Snapshot, executor_id: str) -> wire.Executor | None:
+    """Return the connected executor of this id, as `executors` would; None where there is none."""
+    return next((app.executors[executor_id] for app in connected(snapshot) if executor_id in app.executors), None)
+
+
 def running_tasks(executor: wire.Executor) -> int:
     """Return how many tasks run on an executor."""
     return sum(executor.running.values())

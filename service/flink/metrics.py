@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from collector import columns
 from collector.store import Column, VertexState
-from service.cluster import connected, driver_metrics, executors
+from service.cluster import driver_metrics, find_executor
 from service.flink.numbers import text
 from service.flink.query import Query
 from service.lifetime import job_metrics
@@ -31,8 +31,7 @@ def jobmanager(query: Query) -> Body:
 
 def taskmanager(query: Query) -> Body:
     """Answer /taskmanagers/:taskmanagerid/metrics; an unknown executor has none."""
-    found = {executor.id: executor for executor in executors(connected(query.snapshot))}
-    executor = found.get(query.path["taskmanagerid"])
+    executor = find_executor(query.snapshot, query.path["taskmanagerid"])
     return _scalars(query, {} if executor is None else executor.metrics)
 
 

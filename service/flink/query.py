@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from collector.store import JobState, Snapshot, VertexState
-from streamgauge.errors import UnknownJob, UnknownVertex, UnresolvableParameter
+from streamgauge.errors import UnknownVertex, UnresolvableParameter
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
@@ -137,10 +137,7 @@ class Query:
         Raises:
             UnknownJob: never seen, or evicted.
         """
-        jid = self.path["jobid"]
-        if jid not in self.snapshot.jobs:
-            raise UnknownJob(jid)
-        return self.snapshot.jobs[jid]
+        return self.snapshot.job(self.path["jobid"])
 
     def vertex(self) -> VertexState:
         """

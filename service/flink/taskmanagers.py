@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from service.cluster import connected, executors, free_slots, running_tasks
+from service.cluster import connected, executors, find_executor, free_slots, running_tasks
 from service.flink.query import Query
 from streamgauge import names
 from streamgauge.errors import UnknownTaskManager
@@ -52,7 +52,7 @@ def detail(query: Query) -> dict[str, object]:
         UnknownTaskManager: never seen, gone, or of a driver that is silent. Flink answers 500 there.
     """
     executor_id = query.path["taskmanagerid"]
-    found = next((each for each in executors(connected(query.snapshot)) if each.id == executor_id), None)
+    found = find_executor(query.snapshot, executor_id)
     if found is None:
         raise UnknownTaskManager(executor_id)
     share = _resource(found, 1)

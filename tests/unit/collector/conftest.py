@@ -116,7 +116,7 @@ class Collector:
         return outcomes.accepted, outcomes.repeated, outcomes.late
 
     def job(self, jid: str = Frames.JID) -> JobState:
-        return self.store.job(jid)
+        return self.store.snapshot().job(jid)
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,8 @@ def test_application_keeps_its_executors_until_it_leaves(collector, retention, f
     collector.clock.advance(HOUR_MS - 1)
     Liveness(collector.store, collector.clock).sweep()
     retention.sweep()
-    app, _ = collector.store.executor("app-1-1")
+    app = collector.store.snapshot().apps["app-1"]
+    assert list(app.executors) == ["app-1-1"]
     assert app.suspended
     collector.clock.advance(1)
     assert [app.app.id for app in retention.sweep().apps] == ["app-1"]

@@ -1,25 +1,16 @@
-"""Looking jobs and executors up."""
+"""Snapshots, and looking jobs up in them."""
 
 from __future__ import annotations
 
 import pytest
 
-from streamgauge.errors import UnknownJob, UnknownTaskManager
+from streamgauge.errors import UnknownJob
 
 
 def test_unknown_job_is_named(collector, frames):
     """A job that was never seen raises, naming it."""
     with pytest.raises(UnknownJob, match=f"Job {frames.JID} not found"):
-        collector.store.job(frames.JID)
-
-
-def test_executor_is_found_with_its_application(collector, frames):
-    """Executors are looked up over all applications."""
-    collector.push(frames.app_frame(), frames.app_frame("app-2", executors=(frames.executor("app-2-1"),)))
-    app, executor = collector.store.executor("app-2-1")
-    assert (app.app.id, executor.id) == ("app-2", "app-2-1")
-    with pytest.raises(UnknownTaskManager, match="TaskManager app-1-1 not found"):
-        collector.store.executor("app-1-1")
+        collector.store.snapshot().job(frames.JID)
 
 
 def test_snapshot_that_is_held_does_not_change(collector, frames):

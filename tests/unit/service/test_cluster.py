@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.cluster import cluster_metrics, connected, driver_metrics, executors, free_slots
+from service.cluster import cluster_metrics, connected, driver_metrics, executors, find_executor, free_slots
 from streamgauge import names
 
 
@@ -37,6 +37,18 @@ def test_an_executor_is_counted_once(states: Any) -> None:
     new = states.app(states.executor("x-1", cores=8), id="new", start_ms=2)
     found = executors(connected(states.snapshot(old, new)))
     assert [(each.id, each.cores) for each in found] == [("x-0", 4), ("x-1", 8)]
+
+
+def test_an_executor_is_found_over_all_connected_applications(states: Any) -> None:
+    """Of two that name it, the later one's; none of a silent driver."""
+    old = states.app(states.executor("x-1", cores=1), id="old", start_ms=1)
+    new = states.app(states.executor("x-1", cores=8), id="new", start_ms=2)
+    silent = states.app(states.executor("y-1"), id="silent", suspended=True)
+    snapshot = states.snapshot(old, new, silent)
+    found = find_executor(snapshot, "x-1")
+    assert found is not None
+    assert (found.id, found.cores) == ("x-1", 8)
+    assert find_executor(snapshot, "y-1") is None
 
 
 def test_more_tasks_than_slots_leave_none_free(states: Any) -> None:

@@ -268,6 +268,6 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         ingest.push(wire.encode(list(sent)))
         driver.acknowledge(*sent)
         job = driver.model.jobs[driver.query.jid]
-        assert list(store.job(job.jid).vertices) == list(job.vertices)
+        assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)
         remembered = {key[0] for channel in driver.frames._channels.values() for key in channel.parts}
     assert len(remembered) == 4 + 1

@@ -252,7 +252,7 @@ class Driver:
     def check_held(self) -> None:
         """What the collector holds of every job that the model has is what the model shows."""
         for job in self.model.jobs.values():
-            held = self.store.job(job.jid)
+            held = self.store.snapshot().job(job.jid)
             assert (held.state, held.attempt, held.job.name) == (job.state, job.attempt, job.name)
             assert dict(held.job.metrics) == job.metrics()
             assert [
