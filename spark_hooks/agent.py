@@ -17,9 +17,10 @@ from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
 from spark_hooks.jvm import Recorder
 from spark_hooks.metrics import UPDATE_INTERVAL_S
-from spark_hooks.pusher import HttpTransport, Outcome, Pusher, Transport
+from spark_hooks.pusher import Outcome, Pusher, Transport
 from spark_hooks.redaction import Redaction
 from spark_hooks.settings import Settings
+from spark_hooks.transport import HttpTransport
 from streamgauge import names, wire
 from streamgauge.clock import Clock, SystemClock
 from streamgauge.errors import HookError
@@ -69,6 +70,7 @@ class Agent:
         self._drained_bytes = 0
         self._failures = 0
         self.stopped = False
+        self._gone = False
         self._end_built = self._end_told = False
         self._recorder = Recorder(spark)
         self._timers = ProcessingTimeService(clock, self._report)
@@ -79,6 +81,7 @@ class Agent:
             settings.interval_ms / 1000,
             settings.url,
             self._told_all,
+            clock,
         )
 
     def start(self) -> None:
@@ -89,7 +92,11 @@ class Agent:
         self._pusher.start()
 
     def stop(self) -> None:
-        """Tell the collector the last, take the recorder off the bus, end the threads; waits GOODBYE_S at most."""
+        """
+        Take the recorder off the bus, tell the collector the last, end the threads; waits GOODBYE_S at most.
+
+        Where a push is still under way then, its thread ends by itself once that is over, and nothing more is sent.
+        """
         with self._lock:
             if self.stopped:
                 return
@@ -97,17 +104,21 @@ class Agent:
         last = threading.Thread(target=self._goodbye, name="streamgauge-goodbye", daemon=True)
         last.start()
         last.join(GOODBYE_S)
+        self._gone = True
+        self._pusher.leave(answered=not last.is_alive())
 
     def _goodbye(self) -> None:
         self._timers.shutdown(GOODBYE_S)
-        self._pusher.stop(GOODBYE_S)
+        # First, for a collector that hangs must not keep the recorder on the bus.
         if not self._model.ended:
             try:
                 self._drain(0)
                 self._recorder.remove()
             except Exception as error:  # noqa: BLE001  the JVM may be gone before us
                 self._report(error)
-        if not self._told_all():
+        self._pusher.stop()
+        # Hooks that were attached meanwhile count their frames on from ours: what we sent now would pass for theirs.
+        if not self._gone and not self._told_all():
             self._pusher.push()
         self._pusher.close()
 

@@ -11,6 +11,10 @@ from spark_hooks import records
 from streamgauge import names, wire
 from streamgauge.clock import Clock
 
+GONE_EXECUTORS = 100
+"""How many that are gone are remembered until the collector was told. It takes one that a frame does not name for
+gone, so no more is lost than the word."""
+
 
 @dataclass(slots=True, eq=False)
 class _Executor:
@@ -134,3 +138,5 @@ class Executors:
         self._tasks = {task: place for task, place in self._tasks.items() if place[0] != executor}
         if found is not None:
             self._gone[executor] = msgspec.structs.replace(self._frame(executor, found, {}), gone=True)
+            if len(self._gone) > GONE_EXECUTORS:
+                del self._gone[next(iter(self._gone))]

@@ -105,6 +105,10 @@ class Frames:
         self, model: Model, executors: Executors, driver: dict[str, wire.Scalar], hooks: dict[str, wire.Scalar]
     ) -> list[wire.Frame]:
         """Return the application's frame and one of each job that has not ended and been told so."""
+        # Here and not when the collector answers, which it may not do for days.
+        held = {(job.jid, job.attempt) for job in model.jobs.values()}
+        for key in [key for key in self._channels if key[0] and key not in held]:
+            del self._channels[key]
         incomplete = wire.Incomplete(
             int(hooks.get(names.HOOKS_DROPPED_RECORDS, 0)),
             int(hooks.get(names.HOOKS_DROPPED_LIVE, 0)),
@@ -131,9 +135,6 @@ class Frames:
             if frame.job is not None and frame.job.state in wire.ENDED_STATES:
                 model.forget(frame.job.jid, frame.attempt)
                 del self._channels[key]
-        held = {(job.jid, job.attempt) for job in model.jobs.values()}
-        for key in [key for key in self._channels if key[0] and key not in held]:
-            del self._channels[key]
 
     def _name(self, text: str) -> str:
         return _cut(self._redact(text), NAME_CHARS)

@@ -8,16 +8,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-import urllib3
-
+from spark_hooks.outage import Outage
 from streamgauge import wire
+from streamgauge.clock import Clock, SystemClock
 
 Outcome = Literal["accepted", "resend", "rejected", "refused", "overloaded", "unreachable"]
 """resend: the collector lacks what the frames build on. rejected: as they are, these will never be taken.
 refused: nothing that we send is taken, as with a wrong token."""
 
-CONNECT_TIMEOUT_S = 2.0
-READ_TIMEOUT_S = 10.0
 SLOWEST_S = 30.0
 """The longest pause between two tries while the collector does not take frames."""
 
@@ -32,48 +30,6 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Let go of what is held."""
-
-
-class HttpTransport:
-    """
-    Carries pushes to a collector. One thread.
-
-    Args:
-        url: http(s)://host:port of the collector.
-        token: Sent as a bearer token where there is one.
-    """
-
-    def __init__(self, url: str, token: str | None) -> None:
-        self._url = url.rstrip("/") + wire.PUSH_PATH
-        self._headers = {"Content-Type": wire.CONTENT_TYPE}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-        self._pool = urllib3.PoolManager(
-            timeout=urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
-            retries=urllib3.Retry(0, redirect=0, raise_on_redirect=False),
-        )
-
-    def send(self, body: bytes) -> tuple[Outcome, str, float]:
-        """Push once; never raises."""
-        try:
-            answer = self._pool.request("POST", self._url, body=body, headers=self._headers)
-        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            return "unreachable", _reason(error), 0.0
-        if answer.status == 202:
-            return "accepted", "", 0.0
-        words = f"HTTP {answer.status} {answer.data[:500].decode('utf-8', 'replace')}".strip()
-        if answer.status == 409:
-            return "resend", words, 0.0
-        if answer.status in (400, 413):
-            return "rejected", words, 0.0
-        if answer.status in (429, 503):
-            pause = answer.headers.get("Retry-After", "")
-            return "overloaded", words, float(pause) if pause.isdecimal() else 0.0
-        return ("unreachable" if answer.status >= 500 else "refused"), words, 0.0
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._pool.clear()
 
 
 class MemoryTransport:
@@ -102,7 +58,7 @@ class Pusher:
         where: The collector, for the warning line.
         told_all: Whether nothing is left to tell; the thread then ends by itself.
 
-    `start`, `stop` and `outcomes`: any thread.
+    `start`, `stop`, `leave` and `outcomes`: any thread.
     """
 
     def __init__(
@@ -113,6 +69,7 @@ class Pusher:
         interval_s: float,
         where: str,
         told_all: Callable[[], bool] = lambda: False,
+        clock: Clock | None = None,
     ) -> None:
         self.outcomes: Counter[Outcome] = Counter()
         self.sent_bytes = 0
@@ -123,16 +80,17 @@ class Pusher:
         self._where = where
         self._told_all = told_all
         self._left_out: set[str] = set()
+        self._left_out_ever = 0
+        self._outage = Outage(where, clock or SystemClock())
         self._stop = threading.Event()
-        self._failing = 0
         self._thread = threading.Thread(target=self._run, name="streamgauge-pusher", daemon=True)
 
     def start(self) -> None:
         """Begin to send."""
         self._thread.start()
 
-    def stop(self, timeout_s: float) -> None:
-        """End the thread; waits at most `timeout_s` for a push under way."""
+    def stop(self, timeout_s: float | None = None) -> None:
+        """End the thread; waits for a push under way, at most `timeout_s` where that is given."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
@@ -141,6 +99,10 @@ class Pusher:
         """Close the connections, once the last push is done."""
         self._transport.close()
 
+    def leave(self, answered: bool) -> None:
+        """Tell the log what the collector may lack, now that nothing more is sent; `answered` as in `Outage.close`."""
+        self._outage.close(answered)
+
     def push(self) -> tuple[Outcome, float]:
         """
         Send once; on the sender thread, or on any other before it is started or after it has ended.
@@ -148,7 +110,10 @@ class Pusher:
         Returns:
             What became of it, and the seconds to wait before the next.
         """
-        frames = [frame for frame in self._build() if _key(frame) not in self._left_out]
+        frames = self._build()
+        # A job that the hooks no longer hold does not come back; without this the set would grow for ever.
+        self._left_out.intersection_update([_key(frame) for frame in frames])
+        frames = [frame for frame in frames if _key(frame) not in self._left_out]
         outcome, words, pause_s = self._send(frames)
         if outcome == "rejected" and len(frames) > 1:
             outcome, words, pause_s = self._send_apart(frames)
@@ -158,6 +123,9 @@ class Pusher:
     def _send(self, frames: list[wire.Frame]) -> tuple[Outcome, str, float]:
         body = wire.encode(frames)
         outcome, words, pause_s = self._transport.send(body)
+        if outcome == "resend" and not any(frame.base for frame in frames):
+            # They build on nothing, so there is nothing that it could lack: this is no collector of ours.
+            outcome = "refused"
         self.outcomes[outcome] += 1
         self.sent_bytes += len(body)
         self._settle(frames, outcome)
@@ -176,7 +144,16 @@ class Pusher:
             return "rejected", next(iter(rejected.values())), 0.0
         for key, words in rejected.items():
             self._left_out.add(key)
-            log.warning("streamgauge leaves %s out, %s does not take it: %s", key or "executors", self._where, words)
+            self._left_out_ever += 1
+            # The 1st, 10th, 100th …: an application may run thousands of jobs, and all of them may be of a kind.
+            if str(self._left_out_ever).rstrip("0") == "1":
+                log.warning(
+                    "streamgauge leaves %s out, %s does not take it: %s (%d so far)",
+                    key or "executors",
+                    self._where,
+                    words,
+                    self._left_out_ever,
+                )
         return "accepted", "", 0.0
 
     def _run(self) -> None:
@@ -194,28 +171,11 @@ class Pusher:
             )
 
     def _tell(self, outcome: Outcome, words: str) -> None:
-        """One line when pushes begin to fail, one when they work again."""
         if outcome in ("accepted", "resend"):
-            if self._failing:
-                log.warning("streamgauge reaches %s again; %d pushes were not taken", self._where, self._failing)
-            self._failing = 0
+            self._outage.work()
         else:
-            if not self._failing:
-                log.warning(
-                    "streamgauge cannot push to %s (%s): the job runs on, its figures follow once it is back",
-                    self._where,
-                    words or outcome,
-                )
-            self._failing += 1
+            self._outage.fail(outcome, words)
 
 
 def _key(frame: wire.Frame) -> str:
     return "" if frame.job is None else frame.job.jid
-
-
-def _reason(error: BaseException) -> str:
-    """The innermost cause in one line."""
-    inner = getattr(error, "reason", None)
-    return (
-        _reason(inner) if isinstance(inner, BaseException) else str(error).rpartition(": ")[2] or type(error).__name__
-    )

@@ -3,200 +3,18 @@
 from __future__ import annotations
 
 import logging
-import select
-import socket
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 
 import pytest
 
 from spark_hooks import pusher
-from spark_hooks.pusher import HttpTransport, MemoryTransport, Outcome, Pusher
+from spark_hooks.pusher import MemoryTransport, Outcome, Pusher
 from streamgauge import wire
+from streamgauge.clock import ManualClock
 
 WAIT_S = 30
 """What a test waits at most for a thread; no test takes that long unless it fails."""
-BODY = b"\x90"
-
-
-# ---- HttpTransport against a server on loopback
-
-
-class Collector:
-    """Answers as it is told, and keeps what it was sent. Does not check tokens."""
-
-    def __init__(self) -> None:
-        self.status = 202
-        self.body = b""
-        self.headers: dict[str, str] = {}
-        self.requests: list[tuple[str, dict[str, str], bytes]] = []
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                sent = self.rfile.read(int(self.headers["Content-Length"]))
-                collector.requests.append((self.path, dict(self.headers), sent))
-                self.send_response(collector.status)
-                for name, value in {"Content-Length": str(len(collector.body)), **collector.headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(collector.body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(WAIT_S)
-
-
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    collector = Collector()
-    yield collector
-    collector.close()
-
-
-@pytest.fixture
-def transport_to() -> Iterator[Callable[..., HttpTransport]]:
-    made: list[HttpTransport] = []
-
-    def make(url: str, token: str | None = None) -> HttpTransport:
-        made.append(HttpTransport(url, token))
-        return made[-1]
-
-    yield make
-    for transport in made:
-        transport.close()
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "headers", "answer"),
-    [
-        (202, b'{"accepted": 1}', {}, ("accepted", "", 0.0)),
-        (400, b'{"errors": ["no"]}', {}, ("rejected", 'HTTP 400 {"errors": ["no"]}', 0.0)),
-        (401, b"", {"WWW-Authenticate": "Bearer"}, ("refused", "HTTP 401", 0.0)),
-        (404, b"x", {}, ("refused", "HTTP 404 x", 0.0)),
-        (409, b"all", {}, ("resend", "HTTP 409 all", 0.0)),
-        (413, b"", {"Retry-After": "1"}, ("rejected", "HTTP 413", 0.0)),
-        (415, b"", {}, ("refused", "HTTP 415", 0.0)),
-        (429, b"", {"Retry-After": "7"}, ("overloaded", "HTTP 429", 7.0)),
-        (429, b"", {}, ("overloaded", "HTTP 429", 0.0)),
-        (429, b"", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, ("overloaded", "HTTP 429", 0.0)),
-        (429, b"", {"Retry-After": "-1"}, ("overloaded", "HTTP 429", 0.0)),
-        (429, b"", {"Retry-After": "\xb2"}, ("overloaded", "HTTP 429", 0.0)),
-        (503, b"", {"Retry-After": "2"}, ("overloaded", "HTTP 503", 2.0)),
-        (500, b"oops", {}, ("unreachable", "HTTP 500 oops", 0.0)),
-        (502, b"", {}, ("unreachable", "HTTP 502", 0.0)),
-        (302, b"", {"Location": "http://127.0.0.1:9/"}, ("refused", "HTTP 302", 0.0)),
-        (200, b"", {}, ("refused", "HTTP 200", 0.0)),
-        (400, b"\xff" + b"y" * 600, {}, ("rejected", "HTTP 400 \ufffd" + "y" * 499, 0.0)),
-    ],
-)
-def test_every_answer_has_an_outcome(
-    collector: Collector,
-    transport_to: Callable[..., HttpTransport],
-    status: int,
-    body: bytes,
-    headers: dict[str, str],
-    answer: tuple[Outcome, str, float],
-) -> None:
-    """Only 202 is accepted; a redirect is not followed; the words are cut at 500 bytes."""
-    collector.status, collector.body, collector.headers = status, body, headers
-    assert transport_to(collector.url).send(BODY) == answer
-    assert len(collector.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("slash", "path"), [("", "/push/v1/frames"), ("/", "/push/v1/frames"), ("/x/", "/x/push/v1/frames")]
-)
-def test_a_push_is_what_the_collector_reads(
-    collector: Collector, transport_to: Callable[..., HttpTransport], slash: str, path: str
-) -> None:
-    """Path, content type, token and body."""
-    transport_to(collector.url + slash, "hunter2").send(BODY)
-    ((found, headers, body),) = collector.requests
-    assert (found, body) == (path, BODY)
-    assert (headers["Content-Type"], headers["Authorization"]) == (wire.CONTENT_TYPE, "Bearer hunter2")
-
-
-@pytest.mark.parametrize("token", [None, ""])
-def test_without_a_token_there_is_no_header(
-    collector: Collector, transport_to: Callable[..., HttpTransport], token: str | None
-) -> None:
-    """An empty one is none."""
-    transport_to(collector.url, token).send(BODY)
-    assert "Authorization" not in collector.requests[0][1]
-
-
-def test_a_refused_connection_is_told_by_its_cause(transport_to: Callable[..., HttpTransport]) -> None:
-    """Nobody listens: the innermost reason, without address and class names."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        outcome, words, pause_s = transport_to(f"http://127.0.0.1:{taken.getsockname()[1]}").send(BODY)
-    assert (outcome, pause_s) == ("unreachable", 0.0)
-    assert words.endswith("Connection refused")
-    assert "object at 0x" not in words
-
-
-def test_a_server_that_hangs_is_unreachable(
-    transport_to: Callable[..., HttpTransport], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It took the connection and says nothing."""
-    monkeypatch.setattr(pusher, "READ_TIMEOUT_S", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        outcome, words, _ = transport_to(f"http://127.0.0.1:{silent.getsockname()[1]}").send(BODY)
-    assert outcome == "unreachable"
-    assert "timed out" in words.lower() or "timeout" in words.lower()
-
-
-@pytest.mark.parametrize(
-    "answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 202 Accepted\r\nContent-Length: 9\r\n\r\nhalf"]
-)
-def test_what_is_no_answer_is_unreachable(transport_to: Callable[..., HttpTransport], answer: bytes) -> None:
-    """A closed connection, another protocol, half a body: never an exception, nor a second try at once."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        outcome, words, _ = transport_to(f"http://127.0.0.1:{listener.getsockname()[1]}").send(BODY)
-        thread.join(WAIT_S)
-        again, _, _ = select.select([listener], [], [], 0)
-    assert (outcome, bool(words), again) == ("unreachable", True, [])
-
-
-@pytest.mark.parametrize("url", ["http://name with spaces", "http://127.0.0.1:99999", "http://[bad"])
-def test_a_url_that_cannot_work_does_not_raise(transport_to: Callable[..., HttpTransport], url: str) -> None:
-    """Settings refuse these; the sender's thread survives them."""
-    assert transport_to(url).send(BODY)[0] == "unreachable"
-
-
-def test_a_transport_works_again_after_an_outage(
-    collector: Collector, transport_to: Callable[..., HttpTransport]
-) -> None:
-    """Connections that the server has closed are made anew."""
-    transport = transport_to(collector.url)
-    collector.headers = {"Connection": "close"}
-    assert [transport.send(BODY)[0] for _ in range(3)] == ["accepted"] * 3
-
-
-# ---- Pusher
 
 
 class Desk:
@@ -206,12 +24,15 @@ class Desk:
         self.transport = MemoryTransport()
         self.settled: list[tuple[int, Outcome]] = []
         self.seq = 0
-        self.pusher = Pusher(self.build, self.settle, self.transport, 1.0, "http://gauge:8081")
+        self.clock = ManualClock()
+        self.pusher = Pusher(
+            self.build, self.settle, self.transport, 1.0, "http://gauge:8081", lambda: False, self.clock
+        )
 
     def build(self) -> list[wire.Frame]:
         self.seq += 1
         app = wire.App("app-1", "flights", 1, "driver.test", "4.3.0", "0.1.0")
-        return [wire.Frame(wire.WIRE_VERSION, app, wire.Attempt(1, "app-1"), self.seq, 0, 10, 1000)]
+        return [wire.Frame(wire.WIRE_VERSION, app, wire.Attempt(1, "app-1"), self.seq, self.seq - 1, 10, 1000)]
 
     def settle(self, frames: list[wire.Frame], outcome: Outcome) -> None:
         self.settled.append((frames[0].seq, outcome))
@@ -246,18 +67,33 @@ def test_outcomes_and_bytes_are_counted(desk: Desk) -> None:
 
 
 def test_an_outage_is_one_line_and_its_end_another(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """The second counts what was not taken; the next outage is told again."""
-    desk.push("accepted", "unreachable", "overloaded", "refused", "accepted", "accepted", "unreachable", "accepted")
-    begun = (
-        "streamgauge cannot push to http://gauge:8081 (unreachable): "
-        "the job runs on, its figures follow once it is back"
-    )
+    """Whatever the kinds of failure are; the end counts what was not taken, by kind."""
+    desk.push("accepted", "unreachable", "overloaded", "refused", "overloaded", "accepted", "accepted")
     assert warnings_of(caplog) == [
-        begun,
-        "streamgauge reaches http://gauge:8081 again; 3 pushes were not taken",
-        begun,
-        "streamgauge reaches http://gauge:8081 again; 1 pushes were not taken",
+        "streamgauge cannot push to http://gauge:8081 (unreachable): "
+        "the job runs on, its figures follow once it is back",
+        "streamgauge reaches http://gauge:8081 again: 4 pushes were not taken in 0 s "
+        "(2 overloaded, 1 unreachable, 1 refused)",
     ]
+
+
+def test_an_outage_that_lasts_to_the_end_is_told_with_its_counts(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """Leaving is the last chance to say that the collector lacks the end."""
+    desk.push("accepted", "refused")
+    desk.pusher.leave(answered=True)
+    assert warnings_of(caplog)[1:] == [
+        "streamgauge leaves before http://gauge:8081 is back (refused): 1 push was not taken in 0 s (1 refused)"
+    ]
+
+
+def test_full_frames_that_are_asked_for_again_are_refused(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """They build on nothing that a collector could lack, so whoever answers 409 to them is none, and that is told."""
+    desk.push("accepted", "resend")
+    desk.seq = 0
+    desk.transport.answers = ["resend"]
+    assert desk.pusher.push() == ("refused", 0.0)
+    assert desk.settled[-1] == (1, "refused")
+    assert len(warnings_of(caplog)) == 1
 
 
 def test_health_is_silent(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -380,6 +216,7 @@ class Pauses(threading.Event):
 def test_the_pause_is_what_the_answer_asks_for(desk: Desk, answer: tuple[Outcome, str, float], expected: float) -> None:
     """Never below the interval nor above SLOWEST_S; one that says no is asked less often."""
     desk.transport.send = lambda body: answer  # type: ignore[method-assign]
+    desk.seq = 1
     desk.pusher._stop = pauses = Pauses(1)
     desk.pusher._run()
     assert pauses.waited == [1.0, expected]
@@ -399,7 +236,7 @@ def test_a_failure_of_ours_does_not_end_the_thread(desk: Desk, caplog: pytest.Lo
     desk.pusher._run()
     begun, ended = warnings_of(caplog)
     assert "(KeyError: 'spoilt')" in begun
-    assert "again; 3 pushes were not taken" in ended
+    assert "again: 3 pushes were not taken" in ended
     assert pauses.waited == [1.0, pusher.SLOWEST_S, pusher.SLOWEST_S, pusher.SLOWEST_S, 1.0]
 
 
@@ -444,8 +281,25 @@ def test_a_job_that_is_not_taken_does_not_cost_the_others_theirs(caplog: pytest.
     assert sender.push() == ("accepted", 0.0)
     assert settled[-1] == (["", "a" * 32], "accepted")
     assert [record.getMessage() for record in caplog.records] == [
-        f"streamgauge leaves {'b' * 32} out, here does not take it: HTTP 400 too long"
+        f"streamgauge leaves {'b' * 32} out, here does not take it: HTTP 400 too long (1 so far)"
     ]
+
+
+def test_what_is_left_out_neither_fills_the_log_nor_the_driver(caplog: pytest.LogCaptureFixture) -> None:
+    """Thousands of jobs may be of a kind that is not taken: every tenfold is told, and only what is held remembered."""
+    jids = [f"{number:032x}" for number in range(120)]
+    transport = Choosy(set(jids))
+    frames = [job_frame("")]
+    sender = Pusher(lambda: frames, lambda *_: None, transport, 1.0, "here")
+    for jid in jids:
+        frames[1:] = [job_frame(jid)]
+        assert sender.push() == ("accepted", 0.0)
+    assert [message.rpartition("(")[2] for message in warnings_of(caplog)] == [
+        "1 so far)",
+        "10 so far)",
+        "100 so far)",
+    ]
+    assert sender._left_out == {jids[-1]}
 
 
 def test_nothing_is_left_out_where_nothing_is_taken(caplog: pytest.LogCaptureFixture) -> None:
