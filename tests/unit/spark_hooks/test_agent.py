@@ -14,11 +14,14 @@ import pytest
 from spark_hooks import agent as agent_module
 from spark_hooks import records
 from spark_hooks.agent import Agent
-from spark_hooks.pusher import MemoryTransport
+from spark_hooks.pusher import MemoryTransport, Outcome
 from spark_hooks.settings import Settings
 from streamgauge import names, wire
 from streamgauge.errors import HookError
 from tests.unit.spark_hooks.spark_events import APP, Query
+
+WAIT_S = 30
+"""What a test waits at most for a thread; no test takes that long unless it fails."""
 
 
 class Recorder:
@@ -202,6 +205,42 @@ def test_stopping_does_not_wait_for_a_collector_that_hangs(hooks: Hooks, monkeyp
     answer.set()
     stopping.join()
     assert not waited
+
+
+class Hanging(MemoryTransport):
+    """Takes a push and does not answer until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sending = threading.Event()
+        self.answer = threading.Event()
+
+    def send(self, body: bytes) -> tuple[Outcome, str, float]:
+        super().send(body)
+        self.sending.set()
+        assert self.answer.wait(WAIT_S)
+        return "accepted", "", 0.0
+
+
+def test_a_push_that_hangs_keeps_nothing_but_its_own_thread(
+    recorders: list[Recorder], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The recorder leaves the bus, the log says what may be lacking, and nothing more is sent, nor told, afterwards."""
+    transport = Hanging()
+    monkeypatch.setattr(agent_module, "GOODBYE_S", 0.5)
+    before = set(threading.enumerate())
+    agent = Agent(Session(), Settings(interval_ms=100), transport)
+    agent.start()
+    assert transport.sending.wait(WAIT_S)
+    agent.stop()
+    assert recorders[0].removed == 1
+    transport.answer.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(WAIT_S)
+    assert len(transport.bodies) == 1
+    assert caplog.messages == [
+        "streamgauge leaves before http://127.0.0.1:8081 has answered: it may lack the last figures"
+    ]
 
 
 # ---- attach and detach
