@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 import streamgauge
 from benchmarks.bench_recorder import captured, table
 from benchmarks.spread import spread
-from benchmarks.workloads import SEED, Workload, collector, few_heavy_tasks, many_small_tasks, session
+from benchmarks.workloads import SEED, Collector, Workload, collector, few_heavy_tasks, many_small_tasks, session
 from spark_hooks import agent
 from spark_hooks.jvm import QUEUE
 from streamgauge import names
@@ -44,7 +44,8 @@ class Run:
 
     Args:
         seconds: From the query's start to its end.
-        cpu_ns: Thread → CPU time during the run; Python's by their own names, the JVM's by their prefix.
+        cpu_ns: Thread → CPU time during the run; Python's by their own names, the JVM's by their prefix, and that of
+            the collector, which runs on another machine where it should.
         hooks: What the hooks told of themselves last; empty in a bare run.
     """
 
@@ -62,11 +63,16 @@ class Bench:
     """
 
     def __init__(
-        self, spark: SparkSession, workload: Workload, folder: Path, url: str, jvm_cpu_ns: Callable[[str], int]
+        self,
+        spark: SparkSession,
+        workload: Workload,
+        folder: Path,
+        service: Collector,
+        jvm_cpu_ns: Callable[[str], int],
     ) -> None:
         self._spark = spark
         self._workload = workload
-        self._url = url
+        self._service = service
         self._jvm_cpu_ns = jvm_cpu_ns
         self._folder = folder / workload.name.replace(" ", "-")
         self._folder.mkdir()
@@ -91,7 +97,7 @@ class Bench:
 
     def attached(self) -> Run:
         """Run with the hooks; attaching and detaching are not in the figures."""
-        if not streamgauge.attach(self._spark, url=self._url):
+        if not streamgauge.attach(self._spark, url=self._service.url):
             raise RuntimeError("the hooks did not attach")
         latest = agent._latest
         try:
@@ -121,14 +127,16 @@ class Bench:
             for thread in threading.enumerate()
             if thread.name.startswith("streamgauge-") and thread.ident is not None
         }
-        return found | {prefix: self._jvm_cpu_ns(prefix) for prefix in (LISTENER, PY4J)}
+        found |= {prefix: self._jvm_cpu_ns(prefix) for prefix in (LISTENER, PY4J)}
+        return found | {"the collector": self._service.cpu_ns()}
 
 
 def report(workload: Workload, tasks: int, pairs: list[tuple[Run, Run]]) -> str:
     """Return one workload's figures as text."""
     bare = statistics.median(run.seconds for run, _ in pairs)
     attached = statistics.median(run.seconds for _, run in pairs)
-    ratio = spread([one.seconds / other.seconds for one, other in pairs])
+    ratios = [one.seconds / other.seconds for one, other in pairs]
+    ratio = spread(ratios)
     lines = [
         f"{workload.name}: {workload.batches} batches, {tasks} tasks, {workload.total_rows} rows a run; "
         f"{len(pairs)} pairs",
@@ -145,6 +153,7 @@ def report(workload: Workload, tasks: int, pairs: list[tuple[Run, Run]]) -> str:
         f"throughput attached/bare: median {ratio.median:.4f}, {ratio.least:.4f}..{ratio.greatest:.4f}; "
         f"{100 * ratio.confidence:.1f} % interval of the median {ratio.low:.4f}..{ratio.high:.4f}"
     )
+    lines.append(f"pairs in their order: {' '.join(f'{each:.3f}' for each in ratios)}")
     hooks = [run.hooks for _, run in pairs]
     events, record_ns = (sum(told[name] for told in hooks) for name in (names.HOOKS_EVENTS, names.HOOKS_RECORD_TIME))
     lines.append(
@@ -173,7 +182,7 @@ def main(pairs: int, warm_up: int, batches: int, tasks: int, heavy_batches: int,
         (many_small_tasks(batches, tasks), batches * (1 + tasks)),
         (few_heavy_tasks(heavy_batches, heavy_rows), heavy_batches * 4),
     ]
-    with tempfile.TemporaryDirectory() as name, collector() as url, session("bench_hooks") as spark:
+    with tempfile.TemporaryDirectory() as name, collector() as service, session("bench_hooks") as spark:
         folder = Path(name)
         click.echo(
             f"Spark {spark.version}, Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, "
@@ -181,7 +190,7 @@ def main(pairs: int, warm_up: int, batches: int, tasks: int, heavy_batches: int,
         )
         capture = captured(spark, folder, min(batches, 20), tasks, heavy_rows)
         for workload, total in workloads:
-            bench = Bench(spark, workload, folder, url, capture.cpu_ns)
+            bench = Bench(spark, workload, folder, service, capture.cpu_ns)
             click.echo("")
             click.echo(report(workload, total, bench.pairs(warm_up, pairs)))
         click.echo("")

@@ -113,9 +113,22 @@ def session(name: str) -> Iterator[SparkSession]:
         spark.stop()
 
 
+@dataclass(frozen=True)
+class Collector:
+    """The real service, in a process of its own."""
+
+    url: str
+    pid: int
+
+    def cpu_ns(self) -> int:
+        """Return the CPU time that it has used, in steps of the kernel's ticks, 10 ms mostly; Linux only."""
+        user, system = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def collector() -> Iterator[str]:
-    """The real service in a process of its own; yields its URL."""
+def collector() -> Iterator[Collector]:
+    """Start a collector, and end it."""
     command = [sys.executable, "-m", "streamgauge", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -124,6 +137,6 @@ def collector() -> Iterator[str]:
             url = re.search(r"http://\S+", line)
             if url is None:
                 raise RuntimeError(f"the service did not start: {line!r}")
-            yield url.group()
+            yield Collector(url.group(), process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
