@@ -14,6 +14,9 @@ public class Replayer extends SparkListener {
     /** The latest so many of a kind are kept. */
     private static final int KEPT = 64;
 
+    /** A task end with more accumulables is of a kind of its own: those of stateful stages have twice as many. */
+    private static final int MANY = 40;
+
     private final TreeMap kept = new TreeMap();
     private final TreeMap counts = new TreeMap();
 
@@ -90,6 +93,10 @@ public class Replayer extends SparkListener {
 
     private synchronized void keep(SparkListenerEvent event) {
         String kind = event.getClass().getSimpleName();
+        if (event instanceof SparkListenerTaskEnd
+                && ((SparkListenerTaskEnd) event).taskInfo().accumulables().size() > MANY) {
+            kind += " of many";
+        }
         List found = (List) kept.get(kind);
         if (found == null) {
             found = new ArrayList();

@@ -140,15 +140,15 @@ def report(workload: Workload, tasks: int, pairs: list[tuple[Run, Run]]) -> str:
     lines = [
         f"{workload.name}: {workload.batches} batches, {tasks} tasks, {workload.total_rows} rows a run; "
         f"{len(pairs)} pairs",
-        f"{'median':34} {'bare':>12} {'attached':>12}",
-        f"{'s a run':34} {bare:12.3f} {attached:12.3f}",
-        f"{'rows/s':34} {workload.total_rows / bare:12.0f} {workload.total_rows / attached:12.0f}",
-        f"{'tasks/s':34} {tasks / bare:12.1f} {tasks / attached:12.1f}",
+        f"{'median':44} {'bare':>12} {'attached':>12}",
+        f"{'s a run':44} {bare:12.3f} {attached:12.3f}",
+        f"{'rows/s':44} {workload.total_rows / bare:12.0f} {workload.total_rows / attached:12.0f}",
+        f"{'tasks/s':44} {tasks / bare:12.1f} {tasks / attached:12.1f}",
     ]
     for thread in sorted({thread for pair in pairs for run in pair for thread in run.cpu_ns}):
         shares = [[run.cpu_ns.get(thread, 0) / 1e6 / run.seconds for run in runs] for runs in zip(*pairs, strict=True)]
         told = " ".join(f"{statistics.median(share):12.2f}" for share in shares)
-        lines.append(f"{f'CPU ms/s {thread}':34.34} {told}")
+        lines.append(f"{f'CPU ms/s {thread}':44} {told}")
     lines.append(
         f"throughput attached/bare: median {ratio.median:.4f}, {ratio.least:.4f}..{ratio.greatest:.4f}; "
         f"{100 * ratio.confidence:.1f} % interval of the median {ratio.low:.4f}..{ratio.high:.4f}"

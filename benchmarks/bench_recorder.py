@@ -86,7 +86,7 @@ class Capture:
 
     def seen(self) -> dict[str, int]:
         """Return how many events of each kind came."""
-        return {kind: int(count) for kind, count in (line.split() for line in self._replayer.kinds())}
+        return {kind: int(count) for kind, _, count in (line.rpartition(" ") for line in self._replayer.kinds())}
 
     def cost(self, kind: str, runs: int) -> Cost:
         """Replay one kind; the first, cold run is left out."""
