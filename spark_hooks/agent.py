@@ -78,6 +78,7 @@ class Agent:
             transport or HttpTransport(settings.url, settings.token),
             settings.interval_ms / 1000,
             settings.url,
+            clock,
             self._told_all,
         )
 
@@ -138,8 +139,6 @@ class Agent:
                 names.HOOKS_DROPPED_RECORDS: told.dropped_records,
                 names.HOOKS_DROPPED_LIVE: told.dropped_live,
                 names.HOOKS_FAULTS: self._failures,
-                names.HOOKS_SENT_BYTES: self._pusher.sent_bytes,
-                names.HOOKS_PUSHES: self._pusher.outcomes["accepted"],
             }
 
     def _tick(self, _: int) -> None:
@@ -151,7 +150,8 @@ class Agent:
     def _build(self) -> list[wire.Frame]:
         with self._lock:
             self._end_built = self._model.ended
-            return self._frames.build(self._model, self._executors, self._driver, self._hooks)
+            hooks = self._hooks | self._pusher.figures()
+            return self._frames.build(self._model, self._executors, self._driver, hooks)
 
     def _settle(self, frames: list[wire.Frame], outcome: Outcome) -> None:
         with self._lock:

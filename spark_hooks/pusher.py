@@ -10,7 +10,8 @@ from typing import Literal, Protocol
 
 import urllib3
 
-from streamgauge import wire
+from streamgauge import names, wire
+from streamgauge.clock import Clock
 
 Outcome = Literal["accepted", "resend", "rejected", "refused", "overloaded", "unreachable"]
 """resend: the collector lacks what the frames build on. rejected: as they are, these will never be taken.
@@ -100,6 +101,7 @@ class Pusher:
         build: Returns the frames of now; called on the sender thread.
         settle: Told the frames and what became of them; called on the sender thread.
         where: The collector, for the warning line.
+        clock: Tells the age of the last acknowledged push.
         told_all: Whether nothing is left to tell; the thread then ends by itself.
 
     `start`, `stop` and `outcomes`: any thread.
@@ -112,10 +114,14 @@ class Pusher:
         transport: Transport,
         interval_s: float,
         where: str,
+        clock: Clock,
         told_all: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.outcomes: Counter[Outcome] = Counter()
-        self.sent_bytes = 0
+        self.outcomes: Counter[str] = Counter()
+        self._sent_bytes = 0
+        self._frame_bytes: int | None = None
+        self._accepted_ns: int | None = None
+        self._clock = clock
         self._build = build
         self._settle = settle
         self._transport = transport
@@ -155,11 +161,24 @@ class Pusher:
         self._tell(outcome, words)
         return outcome, pause_s
 
+    def figures(self) -> dict[str, wire.Scalar]:
+        """Return the pusher's own figures by metric name; what has not happened yet is absent. Any thread."""
+        found: dict[str, wire.Scalar] = {name: self.outcomes[outcome] for outcome, name in names.HOOKS_PUSHES.items()}
+        found[names.HOOKS_SENT_BYTES] = self._sent_bytes
+        if self._frame_bytes is not None:
+            found[names.HOOKS_FRAME_BYTES] = self._frame_bytes
+        if self._accepted_ns is not None:
+            found[names.HOOKS_ACKNOWLEDGED_AGE] = (self._clock.monotonic_ns() - self._accepted_ns) // 1_000_000
+        return found
+
     def _send(self, frames: list[wire.Frame]) -> tuple[Outcome, str, float]:
         body = wire.encode(frames)
         outcome, words, pause_s = self._transport.send(body)
         self.outcomes[outcome] += 1
-        self.sent_bytes += len(body)
+        self._sent_bytes += len(body)
+        self._frame_bytes = len(body)
+        if outcome == "accepted":
+            self._accepted_ns = self._clock.monotonic_ns()
         self._settle(frames, outcome)
         return outcome, words, pause_s
 
