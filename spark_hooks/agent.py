@@ -209,6 +209,10 @@ def attach(spark: Any, **arguments: object) -> bool:
             log.warning("streamgauge is not attached: %s has no SparkContext (%s)", type(spark).__name__, error)
             return False
         settings = Settings.read(arguments, conf, os.environ)
+        if not settings.enabled:
+            if _latest is not None:
+                _latest.stop()
+            return False
         before = _latest if _latest is not None and _latest.context_id == _context_id(spark) else None
         if before is not None and not before.stopped and before.settings == settings:
             return True
@@ -225,6 +229,18 @@ def attach(spark: Any, **arguments: object) -> bool:
         atexit.unregister(detach)
         atexit.register(detach)
         return True
+
+
+def _forget() -> None:
+    """In a child after a fork: threads, sockets and the JVM are the parent's, who goes on with them."""
+    global _latest, _attaching
+    _latest = None
+    _attaching = threading.Lock()
+    atexit.unregister(detach)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def detach() -> None:

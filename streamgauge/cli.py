@@ -39,6 +39,47 @@ def serve(**options: object) -> None:
         raise click.ClickException(str(error)) from None
 
 
+@main.command(context_settings={"allow_interspersed_args": False})
+@click.option("--collector", metavar="URL", help="Where the collector listens.  [default: http://127.0.0.1:8081]")
+@click.option("--token", help="Its push token, where it asks for one; better in STREAMGAUGE_TOKEN, which `ps` hides.")
+@click.option("--interval-ms", type=int, help="Between two pushes, 100 to 60000.  [default: 1000]")
+@click.option("-m", "module", is_flag=True, help="COMMAND is a Python module, as after python -m.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(collector: str | None, token: str | None, interval_ms: int | None, module: bool, command: list[str]) -> None:
+    """
+    Run a PySpark job with the hooks attached, without a change to it.
+
+    \b
+    streamgauge run app.py …
+    streamgauge run -m package.module …
+    streamgauge run spark-submit … app.py …      (client mode)
+
+    Input, output, signals and the exit code are the job's own. Any command will do: every Python that it starts
+    attaches to the first Spark session it makes.
+    """  # noqa: D301 - no raw string, for that is how click takes a backspace
+    from spark_hooks import launcher
+    from spark_hooks.settings import Settings
+
+    given = {"STREAMGAUGE_URL": collector, "STREAMGAUGE_TOKEN": token, "STREAMGAUGE_INTERVAL_MS": interval_ms}
+    environment = {**os.environ, **{name: str(value) for name, value in given.items() if value is not None}}
+    try:
+        Settings.read({}, {}, environment)
+        if launcher.is_cluster_mode(command, environment):
+            click.echo(
+                "streamgauge cannot reach a driver in cluster mode, the job runs without it: "
+                "call streamgauge.attach(spark) in the job itself",
+                err=True,
+            )
+        else:
+            environment = launcher.environment(environment)
+        launcher.run(launcher.command_line(command, module), environment)
+    except launcher.CannotRun as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(error.code) from None
+    except StreamgaugeError as error:
+        raise click.UsageError(str(error)) from None
+
+
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address that the service listens on.")
 @click.option(
