@@ -71,7 +71,10 @@ def run(collector: str | None, token: str | None, interval_ms: int | None, modul
     from spark_hooks.settings import Settings
 
     given = {"STREAMGAUGE_URL": collector, "STREAMGAUGE_TOKEN": token, "STREAMGAUGE_INTERVAL_MS": interval_ms}
-    environment = {**os.environ, **{name: str(value) for name, value in given.items() if value is not None}}
+    environment = {
+        **launcher.inherited(os.environ),
+        **{name: str(value) for name, value in given.items() if value is not None},
+    }
     try:
         Settings.read({}, {}, environment)
         if launcher.is_cluster_mode(command, environment):

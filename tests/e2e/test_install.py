@@ -16,7 +16,7 @@ import pytest
 from tests.e2e.conftest import Rest, eventually, serving
 
 ROOT = Path(__file__).parents[2]
-GUEST = Path(__file__).with_name("guest")
+USER = Path(__file__).with_name("user")
 
 THEIRS = ("click==8.1.7", "numpy==1.26.4", "packaging==24.0", "setuptools==75.8.0", "urllib3==2.0.7")
 """What a user may have pinned, some of it long ago."""
@@ -87,7 +87,7 @@ def test_no_common_names_are_taken(plain: Environment) -> None:
 
 def test_the_users_packages_win_wherever_they_are(plain: Environment) -> None:
     """Those of an editable install come last on the path, and are found all the same."""
-    (plain.packages / "theirs.pth").write_text(f"{GUEST}\n")
+    (plain.packages / "theirs.pth").write_text(f"{USER}\n")
     look = "import collector, service, tests, streamgauge; print(collector.NAME, service.NAME, tests.NAME)"
     done = run(plain.python, "-c", look)
     assert done.stdout == "the user's own collector the user's own service the user's own tests\n"
@@ -131,7 +131,7 @@ def test_a_plain_install_attaches(plain: Environment, service: str, rest: Rest, 
     submit = "--master local[2] --conf spark.ui.enabled=false --driver-memory 1g pyspark-shell"
     done = run(
         plain.command,
-        *("run", "--collector", service, GUEST / "submitted.py", lines, "plain"),
+        *("run", "--collector", service, USER / "submitted.py", lines, "plain"),
         PYSPARK_SUBMIT_ARGS=submit,
         SPARK_LOCAL_IP="127.0.0.1",
     )

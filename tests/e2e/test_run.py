@@ -19,7 +19,7 @@ import pytest
 from tests.e2e.conftest import Rest, eventually
 
 ROOT = Path(__file__).parents[2]
-GUEST = Path(__file__).with_name("guest")
+USER = Path(__file__).with_name("user")
 EXAMPLES = Path(pyspark.__file__).parent / "examples/src/main/python/sql/streaming"
 SUBMIT = Path(pyspark.__file__).parent / "bin/spark-submit"
 RUN = (sys.executable, "-m", "streamgauge", "run")
@@ -50,7 +50,7 @@ def guest(service: str, tmp_path: Path) -> Iterator[Guest]:
     (conf / "log4j2.properties").write_text(QUIET)
     started: list[subprocess.Popen[str]] = []
 
-    def start(*command: str | Path, cwd: Path = GUEST, **variables: str) -> subprocess.Popen[str]:
+    def start(*command: str | Path, cwd: Path = USER, **variables: str) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMGAUGE_")}
         environment |= {
             "PYSPARK_PYTHON": sys.executable,
@@ -140,6 +140,15 @@ def test_a_signal_ends_the_command_itself(guest: Guest) -> None:
     assert outcome(guest(*RUN, "sh", "-c", "yes | head -1")) == (0, "y\n", [])
 
 
+@pytest.mark.parametrize("locale", [{"LANG": "C"}, {"LANG": "C", "LC_CTYPE": "C.UTF-8"}, {"LC_ALL": "C"}], ids=str)
+def test_the_locale_is_the_users(guest: Guest, monkeypatch: pytest.MonkeyPatch, locale: dict[str, str]) -> None:
+    """Python changes it for itself in a C locale; a JVM that is started must not notice."""
+    for name in ("LANG", "LC_ALL", "LC_CTYPE"):
+        monkeypatch.delenv(name, raising=False)
+    show = ("sh", "-c", "echo ${LANG-none} ${LC_ALL-none} ${LC_CTYPE-none}")
+    assert outcome(guest(*RUN, *show, **locale)) == outcome(guest(*show, **locale))
+
+
 # ---- With Spark
 
 
@@ -167,7 +176,7 @@ def test_a_job_is_as_without_us_and_is_seen(guest: Guest, rest: Rest, tmp_path: 
     assert alone[0] == 3
     assert alone[1].splitlines() == [
         "the user's own collector | the user's own service | the user's own tests",
-        "__main__ ['guest'] True",
+        "__main__ ['user'] True",
         f"guest first {lines}",
         "the child ends",
         "5",
@@ -197,7 +206,7 @@ def test_spark_submit_in_client_mode(guest: Guest, rest: Rest, tmp_path: Path) -
     """spark-submit starts the driver's Python itself; its code is spark-submit's."""
     folder, lines = folder_of(tmp_path)
     options = ("--name", "submitted", "--conf", "spark.streamgauge.interval_ms=500")
-    way = (SUBMIT, *options, GUEST / "submitted.py", folder, "submitted")
+    way = (SUBMIT, *options, USER / "submitted.py", folder, "submitted")
     alone, launched = (outcome(guest(*prefix, *way)) for prefix in ((), RUN))
     assert launched == alone
     assert alone == (1, f"submitted {lines}\n", [])
