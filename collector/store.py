@@ -110,6 +110,7 @@ class AppState:
 
     Args:
         executors: Executor id → executor; none that is gone.
+        heard_ms: Wall time of the latest frame that was taken in.
         suspended: The driver is silent.
     """
 
@@ -121,6 +122,7 @@ class AppState:
     hooks: Mapping[str, wire.Scalar]
     interval_ms: int
     seen_ns: int
+    heard_ms: int
     suspended: bool
     incomplete: wire.Incomplete
 

@@ -74,7 +74,7 @@ def next_job(
     )
 
 
-def next_app(frame: wire.Frame, now_ns: int) -> AppState:
+def next_app(frame: wire.Frame, now_ms: int, now_ns: int) -> AppState:
     """
     Return the application after an admitted frame that is newer than what is held.
 
@@ -92,6 +92,7 @@ def next_app(frame: wire.Frame, now_ns: int) -> AppState:
         hooks=frame.hooks,
         interval_ms=frame.interval_ms,
         seen_ns=now_ns,
+        heard_ms=now_ms,
         suspended=False,
         incomplete=frame.incomplete,
     )

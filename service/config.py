@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from streamgauge.environment import PREFIX, refuse_unknown, truth
 from streamgauge.errors import SettingError
-
-PREFIX = "STREAMGAUGE_"
 
 REFRESH_INTERVAL_MS = 3_000
 """How often pages that speak Flink's REST are told to ask again; Flink's default."""
@@ -27,9 +25,6 @@ SWEEP_INTERVAL_S = 1.0
 """How often silent drivers are looked for, and what is past its time is dropped."""
 JOB_STATE_RETENTION_MS = 15 * 60 * 1000
 """How long after its end a job's state stays in /metrics, so that alerts can see it."""
-
-HOOKS_SETTINGS = frozenset({PREFIX + "URL", PREFIX + "TOKEN", PREFIX + "INTERVAL_MS"})
-"""Settings of the hooks, which share the environment in one container or shell; not the service's to refuse."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class Config:
             SettingError: an unknown STREAMGAUGE_ name (with the nearest known one), or a value that does not
                 parse (with what was expected).
         """
-        _refuse_unknown(environ)
+        refuse_unknown(environ)
         settings: dict[str, object] = {}
         for variable, (name, parse) in _VARIABLES.items():
             if environ.get(variable, ""):
@@ -122,16 +117,6 @@ def _whole(variable: str, value: str) -> int:
         raise SettingError(f"{variable}={value!r}: a whole number was expected") from None
 
 
-_TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
-def _truth(variable: str, value: str) -> bool:
-    try:
-        return _TRUTHS[value.lower()]
-    except KeyError:
-        raise SettingError(f"{variable}={value!r}: true or false was expected") from None
-
-
 def _list(_variable: str, value: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in value.split(",") if word.strip())
 
@@ -143,15 +128,7 @@ _VARIABLES = {
     PREFIX + "TOKEN": ("push_token", _text),
     PREFIX + "PUSH_TOKEN": ("push_token", _text),
     PREFIX + "READ_TOKEN": ("read_token", _text),
-    PREFIX + "INSECURE": ("insecure", _truth),
+    PREFIX + "INSECURE": ("insecure", truth),
     PREFIX + "ALLOWED_HOSTS": ("allowed_hosts", _list),
     PREFIX + "MAX_PUSH_BYTES": ("max_push_bytes", _whole),
 }
-
-
-def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    known = sorted(_VARIABLES.keys() | HOOKS_SETTINGS)
-    for variable in environ:
-        if variable.startswith(PREFIX) and variable not in known:
-            nearest = difflib.get_close_matches(variable, known, n=1, cutoff=0)
-            raise SettingError(f"unknown setting {variable}; did you mean {nearest[0]}?")

@@ -80,8 +80,8 @@ class Agent:
             transport or HttpTransport(settings.url, settings.token),
             settings.interval_ms / 1000,
             settings.url,
-            self._told_all,
             clock,
+            self._told_all,
         )
 
     def start(self) -> None:
@@ -149,8 +149,6 @@ class Agent:
                 names.HOOKS_DROPPED_RECORDS: told.dropped_records,
                 names.HOOKS_DROPPED_LIVE: told.dropped_live,
                 names.HOOKS_FAULTS: self._failures,
-                names.HOOKS_SENT_BYTES: self._pusher.sent_bytes,
-                names.HOOKS_PUSHES: self._pusher.outcomes["accepted"],
             }
 
     def _tick(self, _: int) -> None:
@@ -162,7 +160,8 @@ class Agent:
     def _build(self) -> list[wire.Frame]:
         with self._lock:
             self._end_built = self._model.ended
-            return self._frames.build(self._model, self._executors, self._driver, self._hooks)
+            hooks = self._hooks | self._pusher.figures()
+            return self._frames.build(self._model, self._executors, self._driver, hooks)
 
     def _settle(self, frames: list[wire.Frame], outcome: Outcome) -> None:
         with self._lock:
@@ -220,6 +219,10 @@ def attach(spark: Any, **arguments: object) -> bool:
             log.warning("streamgauge is not attached: %s has no SparkContext (%s)", type(spark).__name__, error)
             return False
         settings = Settings.read(arguments, conf, os.environ)
+        if not settings.enabled:
+            if _latest is not None:
+                _latest.stop()
+            return False
         before = _latest if _latest is not None and _latest.context_id == _context_id(spark) else None
         if before is not None and not before.stopped and before.settings == settings:
             return True
@@ -236,6 +239,18 @@ def attach(spark: Any, **arguments: object) -> bool:
         atexit.unregister(detach)
         atexit.register(detach)
         return True
+
+
+def _forget() -> None:
+    """In a child after a fork: threads, sockets and the JVM are the parent's, who goes on with them."""
+    global _latest, _attaching
+    _latest = None
+    _attaching = threading.Lock()
+    atexit.unregister(detach)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def detach() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from spark_hooks.outage import Outage
-from streamgauge import wire
-from streamgauge.clock import Clock, SystemClock
+from streamgauge import names, wire
+from streamgauge.clock import Clock
 
 Outcome = Literal["accepted", "resend", "rejected", "refused", "overloaded", "unreachable"]
 """resend: the collector lacks what the frames build on. rejected: as they are, these will never be taken.
@@ -56,6 +56,7 @@ class Pusher:
         build: Returns the frames of now; called on the sender thread.
         settle: Told the frames and what became of them; called on the sender thread.
         where: The collector, for the warning line.
+        clock: Tells the age of the last acknowledged push, and how long an outage lasts.
         told_all: Whether nothing is left to tell; the thread then ends by itself.
 
     `start`, `stop`, `leave` and `outcomes`: any thread.
@@ -68,11 +69,14 @@ class Pusher:
         transport: Transport,
         interval_s: float,
         where: str,
+        clock: Clock,
         told_all: Callable[[], bool] = lambda: False,
-        clock: Clock | None = None,
     ) -> None:
-        self.outcomes: Counter[Outcome] = Counter()
-        self.sent_bytes = 0
+        self.outcomes: Counter[str] = Counter()
+        self._sent_bytes = 0
+        self._frame_bytes: int | None = None
+        self._accepted_ns: int | None = None
+        self._clock = clock
         self._build = build
         self._settle = settle
         self._transport = transport
@@ -81,7 +85,7 @@ class Pusher:
         self._told_all = told_all
         self._left_out: set[str] = set()
         self._left_out_ever = 0
-        self._outage = Outage(where, clock or SystemClock())
+        self._outage = Outage(where, clock)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="streamgauge-pusher", daemon=True)
 
@@ -120,6 +124,16 @@ class Pusher:
         self._tell(outcome, words)
         return outcome, pause_s
 
+    def figures(self) -> dict[str, wire.Scalar]:
+        """Return the pusher's own figures by metric name; what has not happened yet is absent. Any thread."""
+        found: dict[str, wire.Scalar] = {name: self.outcomes[outcome] for outcome, name in names.HOOKS_PUSHES.items()}
+        found[names.HOOKS_SENT_BYTES] = self._sent_bytes
+        if self._frame_bytes is not None:
+            found[names.HOOKS_FRAME_BYTES] = self._frame_bytes
+        if self._accepted_ns is not None:
+            found[names.HOOKS_ACKNOWLEDGED_AGE] = (self._clock.monotonic_ns() - self._accepted_ns) // 1_000_000
+        return found
+
     def _send(self, frames: list[wire.Frame]) -> tuple[Outcome, str, float]:
         body = wire.encode(frames)
         outcome, words, pause_s = self._transport.send(body)
@@ -127,7 +141,10 @@ class Pusher:
             # They build on nothing, so there is nothing that it could lack: this is no collector of ours.
             outcome = "refused"
         self.outcomes[outcome] += 1
-        self.sent_bytes += len(body)
+        self._sent_bytes += len(body)
+        self._frame_bytes = len(body)
+        if outcome == "accepted":
+            self._accepted_ns = self._clock.monotonic_ns()
         self._settle(frames, outcome)
         return outcome, words, pause_s
 

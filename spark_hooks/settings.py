@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from urllib.parse import urlsplit
 
+from streamgauge.environment import PREFIX, nearest, refuse_unknown, truth
 from streamgauge.errors import SettingError
 
 DEFAULT_URL = "http://127.0.0.1:8081"
@@ -19,23 +19,19 @@ _TOKEN = re.compile(r"[\x21-\x7e]*")
 @dataclass(frozen=True, slots=True)
 class Settings:
     """
-    The hooks' settings. STREAMGAUGE_* beats spark.streamgauge.*, which beats the argument of `attach`.
-
-    | argument      | Spark configuration            | environment             | default                 |
-    |---------------|--------------------------------|-------------------------|-------------------------|
-    | `url`         | spark.streamgauge.url          | STREAMGAUGE_URL         | http://127.0.0.1:8081   |
-    | `token`       | spark.streamgauge.token        | STREAMGAUGE_TOKEN       | none                    |
-    | `interval_ms` | spark.streamgauge.interval_ms  | STREAMGAUGE_INTERVAL_MS | 1000                    |
+    The hooks' settings; `streamgauge.attach` is their manual, and tells which source beats which.
 
     Args:
         url: Where the collector listens; http or https, without a password in it.
         token: Sent as a bearer token; needed where the collector asks for one. Visible ASCII characters.
         interval_ms: Between two pushes, 100 to 60000.
+        enabled: False leaves the driver alone.
     """
 
     url: str = DEFAULT_URL
     token: str | None = field(default=None, repr=False)
     interval_ms: int = 1000
+    enabled: bool = True
 
     def __post_init__(self) -> None:
         """
@@ -56,29 +52,34 @@ class Settings:
         Bring the three sources together.
 
         Args:
-            arguments: Of `attach`; None where not given.
+            arguments: Of `attach` or of an option, by name; None where not given.
             conf: Spark's configuration, of which spark.streamgauge.* is read.
             environment: Of which STREAMGAUGE_* is read; the service's own names are left alone.
 
         Raises:
-            SettingError: a setting of the configuration is unknown, or a value does not fit.
+            SettingError: a setting is unknown (with the nearest known one), or a value does not fit.
         """
         known = [setting.name for setting in fields(cls)]
+        refuse_unknown(environment)
+        for name in arguments:
+            if name not in known:
+                raise SettingError(f"attach({name}=…) is no setting{nearest(name, known)}")
         found = {name: value for name, value in arguments.items() if value is not None}
         for key, value in conf.items():
             if key.startswith(CONF_PREFIX):
                 name = key.removeprefix(CONF_PREFIX)
                 if name not in known:
-                    raise SettingError(f"{key} is no setting{_nearest(key, [CONF_PREFIX + name for name in known])}")
+                    raise SettingError(f"{key} is no setting{nearest(key, [CONF_PREFIX + each for each in known])}")
                 found[name] = value
         for name in known:
-            value = environment.get(f"STREAMGAUGE_{name.upper()}", "")
+            value = environment.get(f"{PREFIX}{name.upper()}", "")
             if value:
                 found[name] = value
         return cls(
             url=str(found.get("url", DEFAULT_URL)),
             token=None if found.get("token") is None else str(found["token"]),
             interval_ms=_whole("interval_ms", found.get("interval_ms", 1000)),
+            enabled=truth("enabled", str(found.get("enabled", True))),
         )
 
 
@@ -99,8 +100,3 @@ def _whole(name: str, value: object) -> int:
         return int(str(value))
     except ValueError:
         raise SettingError(f"{name} {value!r}: expected a whole number") from None
-
-
-def _nearest(key: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(key, known, n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else f"; there are {', '.join(known)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import re
+import signal
 import socket
 import ssl
 import time
@@ -49,7 +50,10 @@ class HttpTransport:
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, body: bytes) -> tuple[Outcome, str, float]:
-        """Push once; never raises."""
+        """Push once; never raises. The calling thread gets no SIGPIPE from here on."""
+        if hasattr(signal, "pthread_sigmask"):
+            # Python ignores it, but scripts put it back so that `| head` ends them; a collector that hangs up must not.
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
         try:
             answer, text = self._answered(body)
         except (http.client.HTTPException, OSError, ValueError) as error:

@@ -9,39 +9,55 @@ Two lines in the driver:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from streamgauge.version import __version__
 
 __all__ = ["__version__", "attach", "detach"]
 
 
-def attach(spark: Any, url: str | None = None, token: str | None = None, interval_ms: int | None = None) -> bool:
+def attach(
+    spark: Any,
+    url: str | None = None,
+    token: str | None = None,
+    interval_ms: int | None = None,
+    enabled: bool | None = None,
+    **unknown: NoReturn,
+) -> bool:
     """
     Record every query of this driver and push its figures to a collector, until `detach` or the driver's end.
 
     Nothing that goes wrong afterwards reaches the job: it is counted, and told in one warning line.
 
+    | argument      | Spark configuration           | environment             | default               |
+    |---------------|-------------------------------|-------------------------|-----------------------|
+    | `url`         | spark.streamgauge.url         | STREAMGAUGE_URL         | http://127.0.0.1:8081 |
+    | `token`       | spark.streamgauge.token       | STREAMGAUGE_TOKEN       | none                  |
+    | `interval_ms` | spark.streamgauge.interval_ms | STREAMGAUGE_INTERVAL_MS | 1000                  |
+    | `enabled`     | spark.streamgauge.enabled     | STREAMGAUGE_ENABLED     | true                  |
+
+    The environment beats the configuration, which beats the argument.
+
     Args:
         spark: The classic SparkSession, in its driver.
-        url: The collector; http://127.0.0.1:8081 by default.
+        url: Where the collector listens: http://host:port or https://host:port.
         token: Its push token, where it asks for one.
-        interval_ms: Between two pushes, 100 to 60000; 1000 by default.
-
-    STREAMGAUGE_* and spark.streamgauge.* beat the arguments: `spark_hooks.settings.Settings` lists them.
+        interval_ms: Between two pushes, 100 to 60000.
+        enabled: False leaves the driver alone.
+        unknown: Nothing; there is no other setting.
 
     Returns:
         Whether the hooks are attached. Attaching again with the same settings changes nothing; with
         others the hooks are attached anew.
 
     Raises:
-        SettingError: a setting cannot be used; the message names it and the remedy.
+        SettingError: a setting is unknown or cannot be used; the message names it and the remedy.
 
     Any thread.
     """
     from spark_hooks import agent
 
-    return agent.attach(spark, url=url, token=token, interval_ms=interval_ms)
+    return agent.attach(spark, url=url, token=token, interval_ms=interval_ms, enabled=enabled, **unknown)
 
 
 def detach() -> None:

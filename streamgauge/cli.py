@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import click
 
@@ -16,6 +18,13 @@ def main() -> None:
     """Flink-grade metrics for every Spark Structured Streaming query."""
 
 
+def _look_apart() -> None:
+    """Find service, collector and examples of a wheel, which keeps them from the packages of users (pyproject.toml)."""
+    apart = Path(__file__).with_name("apart")
+    if apart.is_dir():
+        sys.path.insert(0, str(apart))
+
+
 @main.command()
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for a free one.  [default: 8081]")
@@ -26,6 +35,7 @@ def main() -> None:
 @click.option("--max-push-bytes", type=click.IntRange(1), help="Longest push that is taken.  [default: 33554432]")
 def serve(**options: object) -> None:
     """Collect from drivers, and serve the Flink REST and Prometheus."""
+    _look_apart()
     try:
         from service.config import Config
         from service.server import serve as run
@@ -37,6 +47,50 @@ def serve(**options: object) -> None:
         run(Config.read(os.environ, **options), lambda url: click.echo(f"Streamgauge listens on {url}"))
     except StreamgaugeError as error:
         raise click.ClickException(str(error)) from None
+
+
+@main.command(context_settings={"allow_interspersed_args": False})
+@click.option("--collector", metavar="URL", help="Where the collector listens.  [default: http://127.0.0.1:8081]")
+@click.option("--token", help="Its push token, where it asks for one; better in STREAMGAUGE_TOKEN, which `ps` hides.")
+@click.option("--interval-ms", type=int, help="Between two pushes, 100 to 60000.  [default: 1000]")
+@click.option("-m", "module", is_flag=True, help="COMMAND is a Python module, as after python -m.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(collector: str | None, token: str | None, interval_ms: int | None, module: bool, command: list[str]) -> None:
+    """
+    Run a PySpark job with the hooks attached, without a change to it.
+
+    \b
+    streamgauge run app.py …
+    streamgauge run -m package.module …
+    streamgauge run spark-submit … app.py …      (client mode)
+
+    Input, output, signals and the exit code are the job's own. Any command will do: every Python that it starts
+    attaches to the first Spark session it makes.
+    """  # noqa: D301 - no raw string, for that is how click takes a backspace
+    from spark_hooks import launcher
+    from spark_hooks.settings import Settings
+
+    given = {"STREAMGAUGE_URL": collector, "STREAMGAUGE_TOKEN": token, "STREAMGAUGE_INTERVAL_MS": interval_ms}
+    environment = {
+        **launcher.inherited(os.environ),
+        **{name: str(value) for name, value in given.items() if value is not None},
+    }
+    try:
+        Settings.read({}, {}, environment)
+        if launcher.is_cluster_mode(command, environment):
+            click.echo(
+                "streamgauge cannot reach a driver in cluster mode, the job runs without it: "
+                "call streamgauge.attach(spark) in the job itself",
+                err=True,
+            )
+        else:
+            environment = launcher.environment(environment)
+        launcher.run(launcher.command_line(command, module), environment)
+    except launcher.CannotRun as error:
+        click.echo(f"Error: {error}", err=True)
+        raise SystemExit(error.code) from None
+    except StreamgaugeError as error:
+        raise click.UsageError(str(error)) from None
 
 
 @main.command()
@@ -51,6 +105,7 @@ def serve(**options: object) -> None:
 )
 def demo(host: str, port: int, speed: float | None) -> None:
     """Start the service and a Spark job on real data, until Ctrl-C."""
+    _look_apart()
     try:
         from examples.demo import run
     except ModuleNotFoundError as error:

@@ -111,7 +111,17 @@ HOOKS_DROPPED_RECORDS = "droppedRecords"
 HOOKS_DROPPED_LIVE = "droppedLiveUpdates"
 HOOKS_FAULTS = "faults"
 HOOKS_SENT_BYTES = "sentBytes"
-HOOKS_PUSHES = "pushes"
+HOOKS_FRAME_BYTES = "frameBytes"
+HOOKS_ACKNOWLEDGED_AGE = "acknowledgedAgeMs"
+HOOKS_PUSHES = {
+    "accepted": "pushesAccepted",
+    "resend": "pushesResend",
+    "rejected": "pushesRejected",
+    "refused": "pushesRefused",
+    "overloaded": "pushesOverloaded",
+    "unreachable": "pushesUnreachable",
+}
+"""What became of a push → the counter of such."""
 
 _SQL = "SQL metrics of the tasks' accumulator updates"
 _EXCHANGE = "SQL metrics of the exchange node"
@@ -286,7 +296,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(HOOKS_FAULTS, "counter", "", "hooks", "agent", "Events that the hooks could not take in."),
     Metric(HOOKS_SENT_BYTES, "counter", "bytes", "hooks", "pusher", "Bytes of all pushes."),
-    Metric(HOOKS_PUSHES, "counter", "", "hooks", "pusher", "Pushes that the collector took."),
+    Metric(HOOKS_FRAME_BYTES, "gauge", "bytes", "hooks", "pusher", "Bytes of the push before this one."),
+    Metric(
+        HOOKS_ACKNOWLEDGED_AGE,
+        "gauge",
+        "ms",
+        "hooks",
+        "pusher",
+        "Time since the collector took the frames before these; absent in the first.",
+    ),
+    *(
+        Metric(name, "counter", "", "hooks", "pusher", f"Pushes that were {outcome}, so far; see Outcome.")
+        for outcome, name in HOOKS_PUSHES.items()
+    ),
 )
 
 _INDEX: dict[tuple[Scope, str], Metric] = {(metric.scope, metric.name): metric for metric in METRICS}

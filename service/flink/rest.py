@@ -12,7 +12,7 @@ from starlette.websockets import WebSocketClose
 
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
-from service.flink import aggregates, jobs, metrics, overview, plan, taskmanagers, vertices
+from service.flink import aggregates, drivers, jobs, metrics, overview, plan, taskmanagers, vertices
 from service.flink.query import Query
 from streamgauge.clock import Clock
 
@@ -40,8 +40,9 @@ RESOURCES: dict[str, Handler] = {
     "/taskmanagers/metrics": aggregates.taskmanagers,
     f"{_TASKMANAGER}/metrics": metrics.taskmanager,
     "/jobmanager/metrics": metrics.jobmanager,
+    "/streamgauge/drivers": drivers.overview,
 }
-"""Every path that is answered, in Flink's notation."""
+"""Every path that is answered, in Flink's notation; what is ours begins with /streamgauge."""
 
 
 @dataclass(slots=True)

@@ -75,7 +75,8 @@ def _scalars(exposition: Exposition, scope: names.Scope, whose: str, metrics: Ma
     for name, value in metrics.items():
         family = FAMILIES.get((scope, name))
         if family is not None and not isinstance(value, str) and value == value:
-            _add(exposition, family, [(whose, int(value) if isinstance(value, bool) else value)])
+            mine = ",".join(filter(None, (whose, family.label)))
+            _add(exposition, family, [(mine, int(value) if isinstance(value, bool) else value)])
 
 
 def _vertex(exposition: Exposition, vertex: VertexState, job: Mapping[str, str], by_subtask: bool) -> None:

@@ -29,6 +29,7 @@ _CALLED: dict[str, str] = {
     names.GC_TIME_ALL: "jvm_garbage_collection",
     names.CLASSES_LOADED: "jvm_classes_loaded",
     names.CLASSES_UNLOADED: "jvm_classes_unloaded",
+    names.HOOKS_ACKNOWLEDGED_AGE: "acknowledged_age",
     names.HOOKS_DRAIN_TIME: "drain_time",
     names.HOOKS_RECORD_TIME: "record_time",
 }
@@ -44,19 +45,27 @@ class Family:
     Args:
         name: With unit, and _total on counters.
         divisor: From the catalogue's unit to the base unit; 1.0 leaves integers as they are.
+        label: Further label of this metric among those that share the family, '' where it is the only one.
     """
 
     name: str
     kind: Kind
     help: str
     divisor: float
+    label: str = ""
 
     def scaled(self, value: Value) -> Value:
         """Return a value of the catalogue's unit in the base unit."""
         return value if self.divisor == 1.0 else value / self.divisor
 
 
+_PUSHES = {name: outcome for outcome, name in names.HOOKS_PUSHES.items()}
+
+
 def _family(metric: names.Metric) -> Family | None:
+    if metric.scope == "hooks" and metric.name in _PUSHES:
+        outcome = f'outcome="{_PUSHES[metric.name]}"'
+        return Family("streamgauge_hooks_pushes_total", "counter", "Pushes, by what became of them.", 1.0, outcome)
     # rate() tells better what a meter tells, and Flink tells what a task reads twice.
     if metric.type in ("meter", "string") or metric.name.startswith(names.SHUFFLE_INPUT):
         return None

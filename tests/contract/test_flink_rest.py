@@ -103,7 +103,7 @@ def test_aggregates_keep_the_order_of_get(client: Any) -> None:
 
 
 def test_every_resource_has_a_recording() -> None:
-    """No path is answered whose structure was never compared."""
+    """No path of Flink's is answered whose structure was never compared."""
     rest = FlinkRest(MetricStore(), ManualClock())
     seen = {found[0] for row in STRUCTURES if (found := rest.resolve(row["path"].partition("?")[0]))}
-    assert seen == set(RESOURCES)
+    assert seen == {resource for resource in RESOURCES if not resource.startswith("/streamgauge/")}

@@ -126,6 +126,7 @@ class States:
             "hooks": {},
             "interval_ms": 1_000,
             "seen_ns": 0,
+            "heard_ms": 5_000,
             "suspended": False,
             "incomplete": wire.Incomplete(),
         }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.config import HOOKS_SETTINGS, Config, is_loopback
+from service.config import Config, is_loopback
+from streamgauge.environment import HOOKS
 from streamgauge.errors import SettingError
 
 
@@ -52,7 +53,7 @@ def test_unknown_setting_is_refused_with_the_nearest_name() -> None:
 
 def test_settings_of_the_hooks_are_let_be() -> None:
     """They may share the environment."""
-    assert Config.read(dict.fromkeys(HOOKS_SETTINGS - {"STREAMGAUGE_TOKEN"}, "x")) == Config()
+    assert Config.read(dict.fromkeys(HOOKS - {"STREAMGAUGE_TOKEN"}, "x")) == Config()
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,7 @@ def test_hooks_tell_their_own_cost_and_drops(hooks: Hooks) -> None:
     drained = 2 * len(msgspec.msgpack.encode([7, 1_000, 3, 4]))
     figures = dict(application.hooks)
     assert figures.pop(names.HOOKS_DRAIN_TIME) > 0
+    assert figures.pop(names.HOOKS_ACKNOWLEDGED_AGE) >= 0
     assert figures == {
         names.HOOKS_EVENTS: 7,
         names.HOOKS_RECORD_TIME: 1_000,
@@ -131,7 +132,9 @@ def test_hooks_tell_their_own_cost_and_drops(hooks: Hooks) -> None:
         names.HOOKS_DROPPED_LIVE: 4,
         names.HOOKS_FAULTS: 0,
         names.HOOKS_SENT_BYTES: len(hooks.transport.bodies[0]),
-        names.HOOKS_PUSHES: 1,
+        names.HOOKS_FRAME_BYTES: len(hooks.transport.bodies[0]),
+        **dict.fromkeys(names.HOOKS_PUSHES.values(), 0),
+        names.HOOKS_PUSHES["accepted"]: 1,
     }
     assert application.incomplete == wire.Incomplete(3, 4, 0)
 

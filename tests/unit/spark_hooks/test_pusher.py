@@ -10,7 +10,7 @@ import pytest
 
 from spark_hooks import pusher
 from spark_hooks.pusher import MemoryTransport, Outcome, Pusher
-from streamgauge import wire
+from streamgauge import names, wire
 from streamgauge.clock import ManualClock
 
 WAIT_S = 30
@@ -25,9 +25,7 @@ class Desk:
         self.settled: list[tuple[int, Outcome]] = []
         self.seq = 0
         self.clock = ManualClock()
-        self.pusher = Pusher(
-            self.build, self.settle, self.transport, 1.0, "http://gauge:8081", lambda: False, self.clock
-        )
+        self.pusher = Pusher(self.build, self.settle, self.transport, 1.0, "http://gauge:8081", self.clock)
 
     def build(self) -> list[wire.Frame]:
         self.seq += 1
@@ -60,10 +58,22 @@ def test_a_push_sends_the_frames_of_now_and_settles_them(desk: Desk) -> None:
 
 
 def test_outcomes_and_bytes_are_counted(desk: Desk) -> None:
-    """What was sent counts, whether or not it was taken."""
-    desk.push("accepted", "refused", "accepted", "overloaded")
-    assert desk.pusher.outcomes == {"accepted": 2, "refused": 1, "overloaded": 1}
-    assert desk.pusher.sent_bytes == sum(map(len, desk.transport.bodies))
+    """What was sent counts, whether or not it was taken; the age is that of the last that was."""
+    counted = dict.fromkeys(names.HOOKS_PUSHES.values(), 0)
+    assert desk.pusher.figures() == {**counted, names.HOOKS_SENT_BYTES: 0}
+    desk.push("accepted", "refused", "accepted")
+    desk.clock.advance(2_500)
+    desk.push("overloaded")
+    bodies = [len(body) for body in desk.transport.bodies]
+    assert desk.pusher.figures() == {
+        **counted,
+        "pushesAccepted": 2,
+        "pushesRefused": 1,
+        "pushesOverloaded": 1,
+        names.HOOKS_SENT_BYTES: sum(bodies),
+        names.HOOKS_FRAME_BYTES: bodies[-1],
+        names.HOOKS_ACKNOWLEDGED_AGE: 2_500,
+    }
 
 
 def test_an_outage_is_one_line_and_its_end_another(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -142,7 +152,7 @@ def threads() -> Callable[[], list[str]]:
 def test_the_thread_pushes_until_it_is_stopped(desk: Desk, threads: Callable[[], list[str]]) -> None:
     """Several pushes, then stop() ends it and nothing is sent any more."""
     transport = StepTransport()
-    sender = Pusher(desk.build, desk.settle, transport, 0.001, "x")
+    sender = Pusher(desk.build, desk.settle, transport, 0.001, "x", ManualClock())
     sender.start()
     for _ in range(3):
         assert transport.sending.acquire(timeout=WAIT_S)
@@ -160,7 +170,7 @@ def test_the_thread_pushes_until_it_is_stopped(desk: Desk, threads: Callable[[],
 def test_stop_waits_no_longer_than_told(desk: Desk, threads: Callable[[], list[str]]) -> None:
     """A push under way may hang; the driver's end must not."""
     transport = StepTransport()
-    sender = Pusher(desk.build, desk.settle, transport, 0.001, "x")
+    sender = Pusher(desk.build, desk.settle, transport, 0.001, "x", ManualClock())
     sender.start()
     assert transport.sending.acquire(timeout=WAIT_S)
     sender.stop(0.0)
@@ -275,6 +285,7 @@ def test_a_job_that_is_not_taken_does_not_cost_the_others_theirs(caplog: pytest.
         transport,
         1.0,
         "here",
+        ManualClock(),
     )
     assert sender.push() == ("accepted", 0.0)
     assert settled[1:] == [([""], "accepted"), (["a" * 32], "accepted"), (["b" * 32], "rejected")]
@@ -290,7 +301,7 @@ def test_what_is_left_out_neither_fills_the_log_nor_the_driver(caplog: pytest.Lo
     jids = [f"{number:032x}" for number in range(120)]
     transport = Choosy(set(jids))
     frames = [job_frame("")]
-    sender = Pusher(lambda: frames, lambda *_: None, transport, 1.0, "here")
+    sender = Pusher(lambda: frames, lambda *_: None, transport, 1.0, "here", ManualClock())
     for jid in jids:
         frames[1:] = [job_frame(jid)]
         assert sender.push() == ("accepted", 0.0)
@@ -305,7 +316,9 @@ def test_what_is_left_out_neither_fills_the_log_nor_the_driver(caplog: pytest.Lo
 def test_nothing_is_left_out_where_nothing_is_taken(caplog: pytest.LogCaptureFixture) -> None:
     """A collector of another version rejects every frame; it may be replaced."""
     transport = Choosy({"", "a" * 32})
-    sender = Pusher(lambda: [job_frame(""), job_frame("a" * 32)], lambda *_: None, transport, 1.0, "here")
+    sender = Pusher(
+        lambda: [job_frame(""), job_frame("a" * 32)], lambda *_: None, transport, 1.0, "here", ManualClock()
+    )
     assert sender.push()[0] == "rejected"
     transport.bad = set()
     assert sender.push()[0] == "accepted"
@@ -316,7 +329,9 @@ def test_nothing_is_left_out_where_nothing_is_taken(caplog: pytest.LogCaptureFix
 def test_the_thread_ends_by_itself_once_all_is_told() -> None:
     """An application that has ended needs no sender."""
     told = threading.Event()
-    sender = Pusher(lambda: [job_frame("")], lambda *_: told.set(), MemoryTransport(), 0.001, "here", told.is_set)
+    sender = Pusher(
+        lambda: [job_frame("")], lambda *_: told.set(), MemoryTransport(), 0.001, "here", ManualClock(), told.is_set
+    )
     sender.start()
     assert told.wait(WAIT_S)
     sender._thread.join(WAIT_S)

@@ -73,9 +73,35 @@ def test_an_unknown_setting_like_none_lists_them_all() -> None:
     """Then there is no nearest one."""
     with pytest.raises(SettingError) as refused:
         read(conf={"spark.streamgauge." + "quite-another-thing" * 9: "1"})
-    assert "there are spark.streamgauge.url, spark.streamgauge.token, spark.streamgauge.interval_ms" in str(
-        refused.value
-    )
+    known = ", ".join(f"spark.streamgauge.{name}" for name in ("enabled", "interval_ms", "token", "url"))
+    assert str(refused.value).endswith(f"is no setting; there are {known}")
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ({"arguments": {"urll": "x"}}, "attach(urll=…) is no setting; did you mean url?"),
+        (
+            {"environment": {"STREAMGAUGE_ENABLE": "1"}},
+            "unknown setting STREAMGAUGE_ENABLE; did you mean STREAMGAUGE_ENABLED?",
+        ),
+    ],
+)
+def test_an_unknown_argument_or_variable_names_the_nearest(source: dict[str, Any], told: str) -> None:
+    """As one of the configuration does."""
+    with pytest.raises(SettingError) as refused:
+        read(**source)
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(("value", "enabled"), [("false", False), ("0", False), ("TRUE", True)])
+def test_the_hooks_can_be_switched_off(value: str, enabled: bool) -> None:
+    """From outside, without touching the job."""
+    assert read(environment={"STREAMGAUGE_ENABLED": value}).enabled is enabled
+    assert read(conf={"spark.streamgauge.enabled": value}).enabled is enabled
+    assert read(arguments={"enabled": enabled}).enabled is enabled
+    with pytest.raises(SettingError, match="enabled='perhaps': true or false was expected"):
+        read(environment={"STREAMGAUGE_ENABLED": "perhaps"})
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import select
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -344,3 +347,35 @@ def test_a_connection_is_kept_and_one_that_the_server_closed_is_made_anew(
     pushes = transport_to(server.url)
     assert [pushes.send(BODY)[0] for _ in range(5)] == ["accepted"] * 5
     assert server.connections == 3
+
+
+# A script that the end of a pipe is to end, as `| head` does.
+PIPED = """
+import signal, sys
+from spark_hooks.transport import HttpTransport
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+transport = HttpTransport(sys.argv[1], None)
+for _ in range(20):
+    print(transport.send(b"\\x90" * 1_000_000)[0])
+transport.close()
+"""
+
+
+def test_a_connection_that_the_server_closed_does_not_end_a_script_that_pipes_end(serve: Serve) -> None:
+    """Python ignores SIGPIPE, but a script may have put it back; it would kill the driver without a word."""
+
+    def answer_once(connection: socket.socket) -> None:
+        left = 1_000_000
+        while left > 0:
+            left -= connection.recv(1 << 20).count(BODY)
+        connection.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+
+    done = subprocess.run(
+        [sys.executable, "-c", PIPED, serve(answer_once).url],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "accepted\n" * 20), done.stderr

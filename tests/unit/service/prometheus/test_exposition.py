@@ -114,7 +114,7 @@ def test_applications_are_told_while_their_driver_speaks(states: Any) -> None:
         states.executor("a-1", metrics={names.HEAP_USED: 5}),
         id="a",
         driver={names.CPU_LOAD: 0.5, names.HEAP_USED: float("nan")},
-        hooks={names.HOOKS_RECORD_TIME: 2_000_000_000},
+        hooks={names.HOOKS_RECORD_TIME: 2_000_000_000, "pushesAccepted": 7, "pushesUnreachable": 2},
     )
     silent = states.app(states.executor("b-1", metrics={names.HEAP_USED: 5}), id="b", suspended=True)
     whose = 'application_id="a",application_name="flights"'
@@ -126,6 +126,8 @@ def test_applications_are_told_while_their_driver_speaks(states: Any) -> None:
         "streamgauge_running_jobs 0",
         f"streamgauge_driver_jvm_cpu_load{{{whose}}} 0.5",
         f"streamgauge_hooks_record_time_seconds_total{{{whose}}} 2.0",
+        f'streamgauge_hooks_pushes_total{{{whose},outcome="accepted"}} 7',
+        f'streamgauge_hooks_pushes_total{{{whose},outcome="unreachable"}} 2',
         f'streamgauge_executor_jvm_memory_heap_used_bytes{{{whose},executor_id="a-1"}} 5',
     ]
 

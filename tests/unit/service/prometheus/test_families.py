@@ -49,8 +49,8 @@ def test_names_are_what_promtool_asks_for() -> None:
 
 
 def test_names_are_unique() -> None:
-    """Two metrics in one family would be one."""
-    assert len({family.name for family in FAMILIES.values()}) == len(FAMILIES)
+    """Two metrics in one family and label would be one."""
+    assert len({(family.name, family.label) for family in FAMILIES.values()}) == len(FAMILIES)
 
 
 def test_meters_and_what_flink_tells_twice_are_left_out() -> None:

@@ -1,0 +1,64 @@
+"""The variables of the environment that Streamgauge reads, and what is said of one that it does not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from streamgauge.errors import SettingError
+
+PREFIX = "STREAMGAUGE_"
+
+HOOKS = frozenset({f"{PREFIX}{name}" for name in ("ENABLED", "URL", "TOKEN", "INTERVAL_MS")})
+"""What the hooks read; `spark_hooks.settings.Settings` is their manual."""
+
+SERVICE = frozenset(
+    {
+        f"{PREFIX}{name}"
+        for name in (
+            "HOST",
+            "PORT",
+            "TOKEN",
+            "PUSH_TOKEN",
+            "READ_TOKEN",
+            "INSECURE",
+            "ALLOWED_HOSTS",
+            "MAX_PUSH_BYTES",
+        )
+    }
+)
+"""What the service reads; `service.config.Config` is its manual."""
+
+_TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def refuse_unknown(environ: Mapping[str, str]) -> None:
+    """
+    Refuse a variable that is nobody's: hooks and service share the environment of a container or a shell.
+
+    Raises:
+        SettingError: naming the nearest known one.
+    """
+    for variable in environ:
+        if variable.startswith(PREFIX) and variable not in HOOKS | SERVICE:
+            raise SettingError(f"unknown setting {variable}{nearest(variable, HOOKS | SERVICE)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the remedy for an unknown setting: '; did you mean …?', or all that are known."""
+    names = sorted(known)
+    found = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(names)}"
+
+
+def truth(name: str, value: str) -> bool:
+    """
+    Return what true, 1, yes, false, 0 or no mean, in any case.
+
+    Raises:
+        SettingError: it is none of these.
+    """
+    try:
+        return _TRUTHS[value.lower()]
+    except KeyError:
+        raise SettingError(f"{name}={value!r}: true or false was expected") from None
