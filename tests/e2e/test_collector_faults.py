@@ -205,7 +205,7 @@ def test_no_batch_waits_for_a_collector_that_takes_ten_seconds(guest: Guest, bar
         guest.told()
         assert guest.do("attach", url=f"http://127.0.0.1:{server.port}")
         assert guest.do("run", name="slow_collector", source="many") == bare["many"]
-        assert server.answered < FILES / 2
+        assert server.answered < FILES
         assert_whole(rest, "slow_collector", bare["many"])
         guest.do("detach")
         server.close()
@@ -261,10 +261,9 @@ def test_the_end_of_a_driver_does_not_wait_for_a_collector(tmp_path: Path, fault
             eventually(lambda: server.methods)
         guest.leave()
         url = f"http://127.0.0.1:{port}"
-        lines = guest.told()
-        if fault == "silent":
-            assert lines == [f"streamgauge leaves before {url} has answered: it may lack the last figures"]
-        else:
-            begun, left = lines
-            assert begun.startswith(f"streamgauge cannot push to {url} (")
-            assert left.startswith(f"streamgauge leaves before {url} is back (")
+        *begun, left = guest.told()
+        # A push that hangs has failed only if the query took longer than its bound.
+        assert len(begun) <= 1
+        assert begun or fault == "silent"
+        assert all(line.startswith(f"streamgauge cannot push to {url} (") for line in begun)
+        assert left.startswith(f"streamgauge leaves before {url} {'is back (' if begun else 'has answered'}"), left
