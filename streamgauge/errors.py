@@ -28,7 +28,9 @@ class HookError(StreamgaugeError):
 
 
 class ReadError(StreamgaugeError):
-    """A collector is not there, refuses, or is none; the message names its URL and the remedy, in one line."""
+    """
+    A collector is not there, refuses, is none, or has no such job; the message says so and the remedy in one line.
+    """
 
 
 class CollectorError(StreamgaugeError):

@@ -136,9 +136,9 @@ class Overview:
     jobs: tuple[Job, ...] | None = None
     drivers: tuple[Driver, ...] | None = None
 
-    def json(self) -> str:
-        """Return it as one line of JSON; what is not finite is null."""
-        return msgspec.json.encode(self).decode()
+    def json(self) -> bytes:
+        """Return it as JSON in one line, without its end; what is not finite is null."""
+        return msgspec.json.encode(self)
 
 
 def known(value: object) -> float | None:

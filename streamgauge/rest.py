@@ -13,7 +13,6 @@ import urllib3
 
 from streamgauge.errors import ReadError, SettingError
 
-DEFAULT_URL = "http://127.0.0.1:8081"
 CONNECT_TIMEOUT_S = 2.0
 READ_TIMEOUT_S = 5.0
 AT_ONCE = 4

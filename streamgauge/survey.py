@@ -12,6 +12,7 @@ from urllib.parse import quote
 from streamgauge import answers, names
 from streamgauge.answers import Aggregate, Detail, DriverRow, Metric, Row
 from streamgauge.clock import Clock
+from streamgauge.errors import ReadError
 from streamgauge.overview import Driver, Job, Overview, known
 from streamgauge.rest import Rest
 from streamgauge.wire import ENDED_STATES
@@ -82,6 +83,10 @@ class Survey:
             jobs=tuple(self._jobs(rows, question)),
             drivers=self._drivers() if question.whole else None,
         )
+
+    def failed(self, error: ReadError) -> Overview:
+        """Return the reading that stands for one that failed."""
+        return Overview(self._rest.url, self._clock.now_ms(), error=str(error))
 
     def _jobs(self, rows: Sequence[Row], question: Question) -> list[Job]:
         asked = [row.jid for row in rows if _JOB_ID.fullmatch(row.jid)][: question.lines]
