@@ -14,7 +14,7 @@ from rich.text import Text
 
 from streamgauge import terminal
 from streamgauge.clock import Clock
-from streamgauge.figures import duration
+from streamgauge.figures import age
 from streamgauge.keyboard import Keyboard
 from streamgauge.overview import Overview
 from streamgauge.survey import Question, Survey
@@ -134,8 +134,7 @@ class Live:
     def _told_status(self) -> str:
         if not self._status:
             return ""
-        old_ms = (self._clock.monotonic_ns() - self._read_ns) // 1_000_000_000 * 1000
-        return f"{duration(old_ms)} old: {self._status}"
+        return f"{age((self._clock.monotonic_ns() - self._read_ns) / 1e6)} old: {self._status}"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,10 +13,11 @@ from streamgauge import names
 from streamgauge.figures import age, count, duration, quantity, share
 from streamgauge.listing import STATE_STYLES
 from streamgauge.overview import BACKLOGGED_FROM, Driver, Job, Overview, Vertex
-from streamgauge.table import Cell, Column, Label, Table, clean, cut
+from streamgauge.table import ELLIPSIS, Cell, Column, Label, Table, clean, cut
 
 HIGH_FROM = 0.5
 """Back-pressured share that is shown as high. Source: Flink's limit between the levels LOW and HIGH."""
+_STATUS_LINES = 3
 
 _BLANK: Cell = ("", "")
 _JOBS = Table(
@@ -79,12 +81,12 @@ def screen(overview: Overview, status: str, size: Size) -> list[Text]:
     Return what fits a terminal, and tell how much does not.
 
     Args:
-        status: One more line in the header, as that the collector is away; '' for none.
+        status: One more thing in the header, as that the collector is away; '' for none.
         size: Lines are cut to it.
     """
     header = _header(overview, size.width)
-    if status:
-        header.append(Text(cut(clean(status), size.width), style="bold yellow"))
+    told = textwrap.wrap(clean(status), size.width, max_lines=_STATUS_LINES, placeholder=ELLIPSIS)
+    header += [Text(line, style="bold yellow") for line in told]
     drivers = _driver_lines(overview.drivers or (), size.width)
     # Jobs come first on a short terminal: half of it at most is the hooks'.
     spare = size.height - len(header) - 2
