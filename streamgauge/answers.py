@@ -15,6 +15,7 @@ from streamgauge.wire import ENDED_STATES
 RATE_IN = names.NUM_RECORDS_IN + names.PER_SECOND
 RATE_OUT = names.NUM_RECORDS_OUT + names.PER_SECOND
 
+_BROADCAST = "BROADCAST"
 _VERTEX_METRICS = (RATE_IN, RATE_OUT, names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 _LAGS = (names.PENDING_RECORDS, names.FETCH_LAG, names.WATERMARK_LAG)
 _JOB_METRICS = (
@@ -53,6 +54,7 @@ class Input(msgspec.Struct, frozen=True):
     """What a node of a plan reads."""
 
     id: str
+    ship_strategy: str = ""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -91,8 +93,8 @@ class Detail(msgspec.Struct, frozen=True):
     streamgauge: Additions = Additions()
 
     def sources(self) -> set[str]:
-        """Return the vertices that read from no other."""
-        return {node.id for node in self.plan.nodes if not node.inputs}
+        """Return the vertices that read from no other; a broadcast is no stream of records, it only joins one."""
+        return {node.id for node in self.plan.nodes if all(edge.ship_strategy == _BROADCAST for edge in node.inputs)}
 
     def sinks(self) -> set[str]:
         """Return the vertices that no other reads from."""

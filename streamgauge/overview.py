@@ -61,7 +61,7 @@ class Job:
         uptime_ms: Since it last came to run; None once it has ended.
         restarts: Runs after the first that was seen.
         batch_id, batch_duration_ms: Of the last completed micro-batch, Flink's checkpoint.
-        records_in_per_second: Sum over its source vertices.
+        records_in_per_second: Sum over its source vertices: those that read from no other, broadcasts apart.
         records_out_per_second: Sum over the vertices that none reads from.
         failure: Root cause of FAILED.
         vertices: Sources first; None where they were not asked for.

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from rich.text import Text
 
+from streamgauge.figures import UNKNOWN
+
 ELLIPSIS = "…"
 _REPLACEMENT = "\ufffd"
+_BLANK = ("", UNKNOWN)
 _WIDE_FROM = 100
 """From this width on columns stand two spaces apart."""
 
@@ -20,7 +23,8 @@ class Column:
     One column of figures.
 
     Args:
-        keep: Where there is no room, columns are left out by this, the least first; those of 0 never.
+        keep: Where there is no room, columns are left out by this, the least first; those of 0 never. Those in
+            which nothing is known go before all others, as soon as a name would be cut.
         left: Whether it is aligned to the left.
         least: Cells that it has at least, so that columns do not move whenever a figure gets longer.
     """
@@ -46,9 +50,15 @@ class Label:
     before: str = ""
     behind: str = ""
 
+    def cells(self) -> int:
+        """Return how wide it is, uncut."""
+        return cell_len(self.before) + cell_len(clean(self.text)) + cell_len(self.behind)
+
 
 Cell = tuple[str, str]
 """Text and style."""
+Row = tuple[Sequence[Cell], Label]
+"""A cell a column, and the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +76,12 @@ class Table:
     label: str
     label_width: int
 
-    def lines(self, rows: Sequence[tuple[Sequence[Cell], Label]], width: int | None) -> tuple[list[Text], list[str]]:
+    def lines(self, rows: Sequence[Row], width: int | None) -> tuple[list[Text], list[str]]:
         """
         Lay rows out.
 
         Args:
-            rows: A cell a column, and the name.
+            rows: From the top.
             width: Cells a line has; None for as many as are needed.
 
         Returns:
@@ -82,7 +92,7 @@ class Table:
             for index, column in enumerate(self.columns)
         ]
         gap = "  " if width is None or width >= _WIDE_FROM else " "
-        shown = self._shown(widths, len(gap), width)
+        shown = self._shown(rows, widths, len(gap), width)
         room = None if width is None else width - sum(widths[index] + len(gap) for index in shown)
         titles = [(column.title, "bold") for column in self.columns]
         lines = [
@@ -92,11 +102,17 @@ class Table:
         hidden = [column.title for index, column in enumerate(self.columns) if index not in shown]
         return lines, hidden
 
-    def _shown(self, widths: Sequence[int], gap: int, width: int | None) -> list[int]:
+    def _shown(self, rows: Sequence[Row], widths: Sequence[int], gap: int, width: int | None) -> list[int]:
         shown = list(range(len(self.columns)))
+        if width is None:
+            return shown
+        blank = [index for index in shown if all(cells[index][0] in _BLANK for cells, _ in rows)]
+        longest = max((label.cells() for _, label in rows), default=0)
         droppable = sorted((index for index in shown if self.columns[index].keep), key=lambda i: self.columns[i].keep)
-        while width is not None and droppable and sum(widths[i] + gap for i in shown) + self.label_width > width:
-            shown.remove(droppable.pop(0))
+        for candidates, wanted in (([i for i in droppable if i in blank], longest), (droppable, self.label_width)):
+            for index in candidates:
+                if index in shown and sum(widths[i] + gap for i in shown) + wanted > width:
+                    shown.remove(index)
         return shown
 
     def _line(

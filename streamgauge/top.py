@@ -13,7 +13,7 @@ from streamgauge import names
 from streamgauge.figures import age, count, duration, quantity, share
 from streamgauge.listing import STATE_STYLES
 from streamgauge.overview import BACKLOGGED_FROM, Driver, Job, Overview, Vertex
-from streamgauge.table import ELLIPSIS, Cell, Column, Label, Table, clean, cut
+from streamgauge.table import ELLIPSIS, Cell, Column, Label, Row, Table, clean, cut
 
 HIGH_FROM = 0.5
 """Back-pressured share that is shown as high. Source: Flink's limit between the levels LOW and HIGH."""
@@ -36,7 +36,7 @@ _JOBS = Table(
         Column("RESTARTS", keep=1),
     ),
     "JOB / VERTEX",
-    label_width=29,
+    label_width=28,
 )
 _FAILED_PUSHES = tuple(names.HOOKS_PUSHES[each] for each in ("rejected", "refused", "overloaded", "unreachable"))
 _HOOKS = Table(
@@ -135,7 +135,7 @@ def _state_order(state: tuple[str, int]) -> tuple[int, str]:
 def _job_lines(overview: Overview, width: int | None) -> list[Text]:
     if not overview.jobs:
         return [Text("No jobs to show.")]
-    rows: list[tuple[Sequence[Cell], Label]] = []
+    rows: list[Row] = []
     for job in overview.jobs:
         behind = f" ({job.type})" if job.type == "BATCH" else ""
         rows.append((list(_job_cells(job)), Label(job.name, "bold", behind=behind)))
