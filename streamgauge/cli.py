@@ -133,8 +133,9 @@ def _needing_rich(command: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
         raise click.ClickException(
-            f"{error.name} is not installed, {command} needs it: pip install 'streamgauge[top]', or use --json"
+            f"{library} is not installed, {command} needs it: pip install 'streamgauge[top]', or use --json"
         ) from None
 
 

@@ -182,7 +182,10 @@ def _reason(error: BaseException) -> str:
     inner = getattr(error, "reason", None)
     if isinstance(inner, BaseException):
         return _reason(inner)
-    if isinstance(error, urllib3.exceptions.TimeoutError):
+    # A refused connection is a NewConnectionError, which urllib3 counts among the timeouts.
+    if isinstance(error, urllib3.exceptions.TimeoutError) and not isinstance(
+        error, urllib3.exceptions.NewConnectionError
+    ):
         return "no answer in time"
     return str(error).rpartition(": ")[2] or type(error).__name__
 
