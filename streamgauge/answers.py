@@ -182,7 +182,7 @@ def job(row: Row, detail: Detail | None, metrics: Iterable[Metric], aggregates: 
         batch_duration_ms=figures.get(names.LAST_CHECKPOINT_DURATION),
         records_in_per_second=_rate((each, each.records_in_per_second) for each in vertices if each.id in sources),
         records_out_per_second=_rate((each, each.records_out_per_second) for each in vertices if each.id in sinks),
-        failure=None if detail is None else detail.streamgauge.failure or None,
+        failure=None if detail is None else detail.streamgauge.failure.strip() or None,
         vertices=vertices if whole and detail is not None else None,
     )
 

@@ -49,7 +49,7 @@ def _section(jobs: Sequence[Job], time_title: str, width: int | None) -> list[Te
         "NAME",
         label_width=16,
     )
-    lines, hidden = table.lines([(list(_cells(job)), Label(job.name)) for job in jobs], width)
+    lines, hidden = table.lines([(list(_cells(job)), Label(job.title)) for job in jobs], width)
     if hidden:
         lines.append(Text(f"No room for {', '.join(hidden)}: widen the terminal, or use --json.", style="dim"))
     return lines

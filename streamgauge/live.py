@@ -59,13 +59,13 @@ class Live:
     Args:
         watch: What is drawn.
         console: Where.
-        stdin: Where keys come from.
+        stdin: Where keys come from; None where it is closed.
         clock: Tells how old what is drawn is.
 
     Main thread only: it catches the signals while it runs.
     """
 
-    def __init__(self, watch: Watch, console: Console, stdin: IO[Any], clock: Clock) -> None:
+    def __init__(self, watch: Watch, console: Console, stdin: IO[Any] | None, clock: Clock) -> None:
         self._watch = watch
         self._console = console
         self._stdin = stdin

@@ -63,7 +63,7 @@ class Job:
         batch_id, batch_duration_ms: Of the last completed micro-batch, Flink's checkpoint.
         records_in_per_second: Sum over its source vertices: those that read from no other, broadcasts apart.
         records_out_per_second: Sum over the vertices that none reads from.
-        failure: Root cause of FAILED.
+        failure: Root cause of FAILED; not empty.
         vertices: Sources first; None where they were not asked for.
     """
 
@@ -86,6 +86,11 @@ class Job:
     def ended(self) -> bool:
         """Whether it will not run again."""
         return self.state in ENDED_STATES
+
+    @property
+    def title(self) -> str:
+        """Its name, and the first line of why it failed."""
+        return f"{self.name}: {self.failure.splitlines()[0]}" if self.failure else self.name
 
 
 @dataclass(frozen=True, slots=True)

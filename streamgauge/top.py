@@ -138,7 +138,7 @@ def _job_lines(overview: Overview, width: int | None) -> list[Text]:
     rows: list[Row] = []
     for job in overview.jobs:
         behind = f" ({job.type})" if job.type == "BATCH" else ""
-        rows.append((list(_job_cells(job)), Label(job.name, "bold", behind=behind)))
+        rows.append((list(_job_cells(job)), Label(job.title, "bold", behind=behind)))
         for vertex in job.vertices or ():
             mark, style = (" (bottleneck)", "bold red") if vertex.bottleneck else ("", "")
             rows.append((list(_vertex_cells(vertex)), Label(vertex.name, style, before="  ", behind=mark)))

@@ -300,6 +300,17 @@ def test_q_ends_top(service: str, terminal: Terminal) -> None:
         leave(terminal, process, lambda: os.write(terminal.ours, b"q"))
 
 
+def test_top_gives_the_terminal_back_while_it_is_stopped(service: str, terminal: Terminal) -> None:
+    """Ctrl-Z, and fg: the shell's screen in between, and drawn anew."""
+    with drawing(terminal, "--collector", service) as process:
+        terminal.await_drawn(b"anchor-main")
+        process.send_signal(signal.SIGTSTP)
+        terminal.await_drawn(ORDINARY, VISIBLE)
+        process.send_signal(signal.SIGCONT)
+        terminal.await_drawn(b"anchor-main")
+        leave(terminal, process, lambda: process.send_signal(signal.SIGINT))
+
+
 def test_top_follows_the_size_of_the_terminal(service: str, terminal: Terminal) -> None:
     """Columns come with the width, and lines go with the height."""
     with drawing(terminal, "--collector", service) as process:

@@ -20,7 +20,7 @@ RUNNING = Job(
     7,
 )
 YOUNG = Job("0" * 32, "late aircraft -> noop", "STREAMING", "CREATED", 0, 400, 0.0, 0)
-FAILED = Job("f" * 32, "broken", "BATCH", "FAILED", 0, 61_000, None, 0, failure="it broke")
+FAILED = Job("f" * 32, "broken", "BATCH", "FAILED", 0, 61_000, None, 0, failure="it broke\n  at Row.scala")
 
 
 def printed(*jobs: Job, width: int | None = None, ended: bool = False, **states: int) -> list[str]:
@@ -49,11 +49,11 @@ def test_at_80_columns_the_id_stays_whole() -> None:
 
 
 def test_ended_jobs_stand_apart_with_the_time_they_ran() -> None:
-    """Behind those that run."""
+    """Behind those that run, and with why they failed."""
     assert printed(RUNNING, FAILED, ended=True)[2:] == [
         "",
         "STATE   JOB ID                            TYPE     RAN  IN/S  OUT/S  BATCH  TOOK  RESTARTS  NAME",
-        "FAILED  ffffffffffffffffffffffffffffffff  BATCH  1m01s     -      -      -     -         0  broken",
+        "FAILED  ffffffffffffffffffffffffffffffff  BATCH  1m01s     -      -      -     -         0  broken: it broke",
     ]
 
 

@@ -84,7 +84,7 @@ def test_at_80_columns_names_are_cut_and_figures_are_not() -> None:
         "RUNNING     4 1.20k  3.25  93%    0%      -       -   HashAg… delta (bottleneck)",
         "",
         "EVENTS/S DROPPED  DRAIN  FRAME PUSHED RESENT FAILED    ACK HOOKS IN DRIVER",
-        "     350       0  1.2ms 8.12kB  1.20k      1      2     1s flights…driver.test",
+        "     350       0  1.2ms 8.12kB  1.20k      1      2     1s flights on…river.test",
     ]
 
 
