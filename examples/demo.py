@@ -37,6 +37,9 @@ SHOWN = (names.NUM_RECORDS_IN, names.NUM_RECORDS_IN + names.PER_SECOND)
 _REPLACED = ("HOST", "PORT", "URL", "TOKEN", "PUSH_TOKEN", "READ_TOKEN", "INSECURE", "ENABLED")
 _FOREIGN_SPARK = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 
+_HOME = Path(__file__).resolve().parents[1]
+"""Where the job's module is found: in a clone its root, in a wheel a folder of its own."""
+
 
 class DemoFailed(StreamgaugeError):
     """The service or the job ended by itself or did not start; the message says why."""
@@ -89,6 +92,7 @@ def child_environment(base: Mapping[str, str], folder: Path, token: str) -> dict
     """
     dropped = {f"STREAMGAUGE_{name}" for name in _REPLACED} | set(_FOREIGN_SPARK)
     return {name: value for name, value in base.items() if name not in dropped} | {
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(_HOME), base.get("PYTHONPATH", "")))),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "STREAMGAUGE_TOKEN": token,

@@ -51,6 +51,26 @@ def environment(base: Mapping[str, str]) -> dict[str, str]:
     return {**base, "PYTHONPATH": path}
 
 
+def inherited(base: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return `base` as this process was given it.
+
+    In a C locale Python sets LC_CTYPE as it starts (PEP 538). A JVM that inherits it would read and print in UTF-8,
+    which it does not without us. Where the system does not tell (/proc), `base` is returned as it is.
+    """
+    try:
+        given = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return dict(base)
+    restored = dict(base)
+    restored.pop("LC_CTYPE", None)
+    for entry in given:
+        name, _, value = os.fsdecode(entry).partition("=")
+        if name == "LC_CTYPE":
+            restored[name] = value
+    return restored
+
+
 def is_cluster_mode(command: Sequence[str], base: Mapping[str, str]) -> bool:
     """
     Whether a command is a spark-submit whose driver will run elsewhere, out of reach of this environment.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 
@@ -18,6 +20,13 @@ def main() -> None:
     """Flink-grade metrics for every Spark Structured Streaming query."""
 
 
+def _look_apart() -> None:
+    """Find service, collector and examples of a wheel, which keeps them from the packages of users (pyproject.toml)."""
+    apart = Path(__file__).with_name("apart")
+    if apart.is_dir():
+        sys.path.insert(0, str(apart))
+
+
 @main.command()
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for a free one.  [default: 8081]")
@@ -28,6 +37,7 @@ def main() -> None:
 @click.option("--max-push-bytes", type=click.IntRange(1), help="Longest push that is taken.  [default: 33554432]")
 def serve(**options: object) -> None:
     """Collect from drivers, and serve the Flink REST and Prometheus."""
+    _look_apart()
     try:
         from service.config import Config
         from service.server import serve as run
@@ -63,7 +73,10 @@ def run(collector: str | None, token: str | None, interval_ms: int | None, modul
     from spark_hooks.settings import Settings
 
     given = {"STREAMGAUGE_URL": collector, "STREAMGAUGE_TOKEN": token, "STREAMGAUGE_INTERVAL_MS": interval_ms}
-    environment = {**os.environ, **{name: str(value) for name, value in given.items() if value is not None}}
+    environment = {
+        **launcher.inherited(os.environ),
+        **{name: str(value) for name, value in given.items() if value is not None},
+    }
     try:
         Settings.read({}, {}, environment)
         if launcher.is_cluster_mode(command, environment):
@@ -94,6 +107,7 @@ def run(collector: str | None, token: str | None, interval_ms: int | None, modul
 )
 def demo(host: str, port: int, speed: float | None) -> None:
     """Start the service and a Spark job on real data, until Ctrl-C."""
+    _look_apart()
     try:
         from examples.demo import run
     except ModuleNotFoundError as error:

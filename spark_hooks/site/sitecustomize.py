@@ -69,10 +69,9 @@ def _attach(session: Any) -> None:
     except Exception as error:  # noqa: BLE001  whatever is wrong with ours, the user's session is made
         if not _told:
             _told = True
-            sys.stderr.write(
-                f"streamgauge is not attached, the job runs on without it: {type(error).__name__}: {error} "
-                f"(is streamgauge installed for {sys.executable}?)\n"
-            )
+            remedy = f"; pip install streamgauge for {sys.executable}" if isinstance(error, ImportError) else ""
+            words = f"{type(error).__name__}: {error}{remedy}"
+            sys.stderr.write(f"streamgauge is not attached, the job runs on without it: {words}\n")
 
 
 _told = False

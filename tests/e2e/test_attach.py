@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
+import stat
 import subprocess
 import sys
 import threading
@@ -71,6 +75,40 @@ def test_detaching_leaves_nothing_and_attaching_again_goes_on(
         assert rest.get(f"/jobs/{jid}/metrics?get=numRestarts")[0]["value"] == "0"
     finally:
         query.stop()
+
+
+def sockets() -> int:
+    """Open sockets of this process."""
+    found = 0
+    for descriptor in Path("/dev/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += stat.S_ISSOCK(os.fstat(int(descriptor.name)).st_mode)
+    return found
+
+
+def queues(spark: SparkSession) -> list[str]:
+    """Listener queues of the driver's JVM, which are a thread each."""
+    found = spark.sparkContext._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()  # type: ignore[union-attr]
+    return sorted(name for thread in found if (name := thread.getName()).startswith("spark-listener-group"))
+
+
+def test_coming_and_going_leaves_no_more_each_time(attached: SparkSession, service: str) -> None:
+    """Listeners, queues, threads and sockets are those from before, however often."""
+    streamgauge.detach()
+
+    def there() -> tuple[list[str], list[str], set[str], int]:
+        gc.collect()
+        return sorted(listeners(attached)), queues(attached), threads(), sockets()
+
+    before = there()
+    assert "spark-listener-group-streamgauge" not in before[1]
+    for _ in range(3):
+        assert streamgauge.attach(attached, url=service)
+        assert "spark-listener-group-streamgauge" in queues(attached)
+        streamgauge.detach()
+        streamgauge.detach()
+        assert there() == before
+    assert streamgauge.attach(attached, url=service)
 
 
 def test_a_script_that_just_ends_has_told_its_last(service: str, rest: Rest) -> None:

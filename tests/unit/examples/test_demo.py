@@ -34,6 +34,7 @@ def test_children_share_a_token_of_their_own(tmp_path: Path) -> None:
     }
     assert child_environment(base, tmp_path, "ours") == {
         "PATH": "/bin",
+        "PYTHONPATH": str(Path(__file__).parents[3]),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "STREAMGAUGE_ALLOWED_HOSTS": "box",

@@ -1,0 +1,1 @@
+NAME = "the user's own tests"
