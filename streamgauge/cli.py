@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -116,3 +118,107 @@ def demo(host: str, port: int, speed: float | None) -> None:
         run(host, port, speed, click.echo)
     except StreamgaugeError as error:
         raise click.ClickException(str(error)) from None
+
+
+def _reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of whatever reads a service."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="JSON with stable keys; null is what is not known."),
+        click.option(
+            "--token",
+            envvar="STREAMGAUGE_READ_TOKEN",
+            help="The read token, where the service asks for one; better in STREAMGAUGE_READ_TOKEN, which `ps` hides.",
+        ),
+        click.option(
+            "--collector",
+            metavar="URL",
+            envvar="STREAMGAUGE_URL",
+            default="http://127.0.0.1:8081",
+            show_default=True,
+            help="Where the service listens; else STREAMGAUGE_URL.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@contextlib.contextmanager
+def _needing_rich(command: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        raise click.ClickException(
+            f"{library} is not installed, {command} needs it: pip install 'streamgauge[top]', or use --json"
+        ) from None
+
+
+@main.command()
+@click.option("-a", "--all", "ended", is_flag=True, help="List jobs that have ended, too.")
+@_reading
+def jobs(collector: str, token: str | None, ended: bool, as_json: bool) -> None:
+    """
+    List the jobs of a service, one a line.
+
+    IN/S and OUT/S are records a second over the last minute; BATCH and TOOK are the last completed micro-batch and its
+    duration. '-' is what is not known.
+    """
+    from streamgauge.clock import SystemClock
+    from streamgauge.rest import Rest
+    from streamgauge.survey import Question, Survey
+
+    try:
+        survey = Survey(Rest(collector, token), SystemClock())
+        question = Question(ended=ended, whole=False)
+        if as_json:
+            click.echo(survey.read(question).json())
+            return
+        with _needing_rich("jobs"):
+            from streamgauge import terminal
+            from streamgauge.listing import listing
+        console = terminal.stdout()
+        terminal.write(console, listing(survey.read(question), terminal.width(console), ended))
+    except StreamgaugeError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@main.command()
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0.1, 3600),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two readings.",
+)
+@click.option("--job", help="Jobs whose id begins so, or whose name contains this; also those that have ended.")
+@click.option("--once", is_flag=True, help="Read once, print, and end.")
+@_reading
+def top(collector: str, token: str | None, interval_s: float, job: str | None, once: bool, as_json: bool) -> None:
+    """
+    Show jobs, their vertices and the hooks in their drivers, live; q or Ctrl-C ends it.
+
+    IN/S and OUT/S are records a second over the last minute. BUSY and BACKP are the shares of time that the busiest
+    and the most back-pressured subtask spent so. LAG is the watermark's or the source's, PENDING the records that a
+    source has left to read. DROPPED are records that the hooks had to give up, ACK the age of the last frame that the
+    service took. '-' is what is not known. Without a terminal, every reading is printed.
+    """
+    from streamgauge.clock import SystemClock
+    from streamgauge.rest import Rest
+    from streamgauge.survey import Question, Survey
+    from streamgauge.watch import readings
+
+    clock, question = SystemClock(), Question(job)
+    try:
+        survey = Survey(Rest(collector, token), clock)
+        if as_json:
+            for found in readings(survey, lambda: question, interval_s, once):
+                click.echo(found.json())
+        else:
+            with _needing_rich("top"):
+                from streamgauge.live import follow
+            follow(survey, question, interval_s, once, clock)
+    except StreamgaugeError as error:
+        raise click.ClickException(str(error)) from None
+    except KeyboardInterrupt:
+        return

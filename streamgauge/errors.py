@@ -4,6 +4,7 @@ The error tree; every message names the offending value and what was expected.
 StreamgaugeError
   SettingError                                   a setting that cannot be used
   HookError                                      the hooks cannot be attached
+  ReadError                                      a collector's REST cannot be read
   CollectorError
     IngestError      MalformedFrame · UnsupportedVersion · InvalidName     400
                      Unauthorized 401 · NeedsFullFrame 409 · WrongType 415
@@ -24,6 +25,12 @@ class SettingError(StreamgaugeError):
 
 class HookError(StreamgaugeError):
     """The hooks cannot be attached to this session; the message says why and what to do."""
+
+
+class ReadError(StreamgaugeError):
+    """
+    A collector is not there, refuses, is none, or has no such job; the message says so and the remedy in one line.
+    """
 
 
 class CollectorError(StreamgaugeError):

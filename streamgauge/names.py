@@ -56,6 +56,11 @@ BACK_PRESSURED_TIME = "backPressuredTimeMsPerSecond"
 TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, "idleTimeMsPerSecond"})
 """Taken away when a job ends, as Flink's store does."""
 
+PENDING_RECORDS = "pendingRecords"
+FETCH_LAG = "currentFetchEventTimeLag"
+WATERMARK_LAG = "watermarkLag"
+"""Flink's names for how far behind a source is; readers ask for them, and show nothing where they are absent."""
+
 UPTIME = "uptime"
 RUNNING_TIME = "runningTime"
 RESTARTING_TIME = "restartingTime"

@@ -22,9 +22,9 @@ FACES = ("streamgauge/__init__.py", "streamgauge/cli.py")
 """May name the other packages, inside functions and for type checking only: the one place that does."""
 FORBIDDEN = {
     "streamgauge": {"fastapi", "starlette", "pydantic", "uvicorn", "prometheus_client", "hdrh"},
-    "spark_hooks": {"fastapi", "starlette", "pydantic", "uvicorn", "prometheus_client", "hdrh"},
-    "collector": {"fastapi", "starlette", "pydantic", "uvicorn", "pyspark", "py4j"},
-    "service": {"pyspark", "py4j"},
+    "spark_hooks": {"rich", "fastapi", "starlette", "pydantic", "uvicorn", "prometheus_client", "hdrh"},
+    "collector": {"rich", "fastapi", "starlette", "pydantic", "uvicorn", "pyspark", "py4j"},
+    "service": {"rich", "pyspark", "py4j"},
     "examples": set(),
 }
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
