@@ -223,6 +223,8 @@ class Model:
             )
             if execution.root is None and execution.job.kind == "BATCH":
                 execution.job.end(event.time_ms, event.error or None)
+            elif execution.root is None and event.error:
+                execution.job.break_off()
         self._ended[execution.id] = execution
         while len(self._ended) > ENDED_EXECUTIONS:
             self._evict(self._ended.popitem(last=False)[1])

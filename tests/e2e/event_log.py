@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,10 +67,7 @@ class EventLog:
 
     def reasons(self) -> dict[str, int]:
         """How task attempts ended → how many of them."""
-        found: dict[str, int] = defaultdict(int)
-        for attempt in self.attempts:
-            found[attempt.reason] += 1
-        return dict(found)
+        return Counter(attempt.reason for attempt in self.attempts)
 
     def rows(self, node: str, metric: str = "number of output rows") -> Rows:
         """A metric of the nodes whose description begins with `node`, by partition; a partition without is left out."""
@@ -85,6 +82,16 @@ class EventLog:
             for partition, (_, _, rows) in won.items():
                 found[partition] += rows
         return {partition: rows for partition, rows in found.items() if rows}
+
+    def again(self, node: str, metric: str) -> set[int]:
+        """The partitions that did more than once, each time to its end, what such nodes count."""
+        accumulators = self._accumulators(node, metric)
+        done = Counter(
+            attempt.partition
+            for attempt in self.attempts
+            if attempt.reason == "Success" and accumulators & attempt.updates.keys()
+        )
+        return {partition for partition, times in done.items() if times > 1}
 
     def _accumulators(self, description: str, metric: str) -> set[int]:
         found = {

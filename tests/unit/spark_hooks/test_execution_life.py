@@ -113,6 +113,23 @@ def test_query_that_ends_by_itself_is_finished(trigger: str) -> None:
     assert (job.state, job.end_ms, job.since_ms["FINISHED"]) == ("FINISHED", 7_000_000, 7_000_000)
 
 
+@pytest.mark.parametrize("trigger", ["AvailableNowTrigger", "OneTimeTrigger"])
+def test_query_that_is_stopped_within_a_batch_is_canceled(run: Run, trigger: str) -> None:
+    """Whatever its trigger: the batch's execution ends with an error then, and the run without one."""
+    run.job.trigger = trigger
+    run.apply(run.execution.end(error="java.lang.InterruptedException"), run.query.terminated())
+    assert run.job.state == "CANCELED"
+
+
+def test_batch_that_was_run_to_its_end_makes_good_the_one_before(run: Run) -> None:
+    """An error that the run survived does not say that it was stopped."""
+    run.job.trigger = "AvailableNowTrigger"
+    run.apply(run.execution.end(error="caught"))
+    run.begin()
+    run.apply(run.execution.end(), run.query.progress(), run.query.terminated())
+    assert run.job.state == "FINISHED"
+
+
 def test_query_that_is_stopped_is_canceled() -> None:
     """An end without an exception under any other trigger is a stop."""
     model = new_model()
