@@ -132,6 +132,12 @@ def table(column: dict[int, str]) -> Rows:
     return {subtask: int(value) for subtask, value in column.items() if int(value)}
 
 
+def counts(rest: Rest, jid: str, vertex: dict[str, Any]) -> dict[str, Rows]:
+    """Metric, with its operator's name → subtask → count; zeros and rates left out."""
+    columns = rest.columns(jid, vertex["id"]).items()
+    return {metric: table(column) for metric, column in columns if "numRecords" in metric and "Per" not in metric}
+
+
 def exact(driver: Driver, rest: Rest, scenario: str, run_id: str) -> tuple[EventLog, list[dict[str, Rows]]]:
     """
     Hold every count of a run that ended by itself to the event log and to the data.
@@ -141,14 +147,7 @@ def exact(driver: Driver, rest: Rest, scenario: str, run_id: str) -> tuple[Event
     """
     job = ended(rest, scenario)
     log = eventually(partial(driver.log, run_id))
-    source, sink = (
-        {
-            metric: table(column)
-            for metric, column in rest.columns(job["jid"], vertex["id"]).items()
-            if "Per" not in metric
-        }
-        for vertex in job["vertices"]
-    )
+    source, sink = (counts(rest, job["jid"], vertex) for vertex in job["vertices"])
     scanned = log.rows("FileScan json")
     assert sorted(scanned.values()) == list(FILES)
     assert [column for metric, column in source.items() if metric.startswith("Source__")]
@@ -201,10 +200,9 @@ def test_live_counts_of_a_failed_attempt_stand_until_the_retry_passes_them(local
     assert len({rows for attempt, rows in seen if attempt == 1}) > 1, seen
     log = eventually(partial(local.log, run_id))
     assert log.reasons() == {"Success": 1, "ExceptionFailure": 1}
-    columns = {metric: table(column) for metric, column in rest.columns(jid, vertex).items() if "Per" not in metric}
-    counts = [column for metric, column in columns.items() if "numRecords" in metric]
-    assert len(counts) == 8
-    assert all(column == {0: 160} == log.rows("MapInArrow slow") for column in counts), columns
+    columns = counts(rest, jid, {"id": vertex})
+    assert len(columns) == 8
+    assert all(column == {0: 160} == log.rows("MapInArrow slow") for column in columns.values()), columns
     assert written(local, "slow_retry") == 160
 
 
@@ -236,3 +234,56 @@ def test_of_a_straggler_and_its_copy_one_counts(cluster: Driver, rest: Rest) -> 
     # The copy puts out every row twice.
     assert source["MapInArrow.numRecordsOut"][0] == 2 * source["numRecordsOut"][0]
     assert log.reasons()["TaskKilled"] >= 1
+
+
+def test_batch_that_a_crash_broke_off_counts_in_the_run_that_ran_it(service: str, rest: Rest, tmp_path: Path) -> None:
+    """
+    A stateful query whose driver is killed in its third batch, and started again.
+
+    The first run shows what it read, the broken batch too; the second one, a restart later, counts what it ran:
+    that batch and the next one. Its driver's end stops it.
+    """
+    with driver(service, "local", tmp_path) as first:
+        run(first, "hanging", FILES[:3])
+        jid = eventually(lambda: rest.job("hanging"))["jid"]
+
+        def hangs() -> bool:
+            vertices = rest.get(f"/jobs/{jid}")["vertices"]
+            return bool(vertices) and vertices[0]["metrics"]["read-records"] == sum(FILES[:3])
+
+        eventually(hangs, 60)
+        begun = rest.get(f"/jobs/{jid}")
+        assert job_metrics(rest, jid) == [2, 1, sum(FILES[:2]), 0]
+        first.kill()
+    (tmp_path / "hanging" / "go").touch()
+    with driver(service, "local", tmp_path) as second:
+        write(tmp_path / "hanging" / "in", 3, sum(FILES[:3]), FILES[3])
+        run_id = second.start("hanging")
+        eventually(lambda: job_metrics(rest, jid) == [2, 0, sum(FILES[2:]), 1], 60)
+        running = rest.get(f"/jobs/{jid}")
+        assert running["state"] == "RUNNING"
+        assert running["start-time"] == begun["start-time"]
+        second.end()
+    job = eventually(lambda: (found := rest.get(f"/jobs/{jid}"))["state"] == "CANCELED" and found)
+    assert [vertex["id"] for vertex in job["vertices"]] == [vertex["id"] for vertex in begun["vertices"]]
+    log = EventLog(tmp_path / "log", run_id)
+    assert [progress["batchId"] for progress in log.progress] == [2, 3]
+    assert [progress["numInputRows"] for progress in log.progress] == list(FILES[2:])
+    source, state = (counts(rest, jid, vertex) for vertex in job["vertices"])
+    assert source["MapInArrow.numRecordsIn"] == log.rows("FileScan json")
+    assert sum(source["numRecordsIn"].values()) == sum(FILES[2:])
+    assert source["MapInArrow.numRecordsOut"] == log.rows("MapInArrow gate")
+    assert source["numRecordsOut"] == log.rows("Exchange", "shuffle records written")
+    assert state["numRecordsIn"] == log.rows("Exchange", "records read")
+    assert state["StateStoreSave.numRecordsOut"] == log.rows("StateStoreSave")
+    # Both batches update every key; the sink got these, by the sink's own word too.
+    updated = [progress["stateOperators"][0]["numRowsUpdated"] for progress in log.progress]
+    assert updated == [20, 20] == [progress["sink"]["numOutputRows"] for progress in log.progress]
+    assert sum(state["numRecordsOut"].values()) == sum(updated)
+
+
+def job_metrics(rest: Rest, jid: str) -> list[int]:
+    """Batches that are done, that are under way, rows by Spark's progress, restarts."""
+    names = ("numberOfCompletedCheckpoints", "numberOfInProgressCheckpoints", "numInputRows", "numRestarts")
+    found = {each["id"]: int(each["value"]) for each in rest.get(f"/jobs/{jid}/metrics?get={','.join(names)}")}
+    return [found.get(name, -1) for name in names]
