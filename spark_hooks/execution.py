@@ -271,7 +271,8 @@ class Model:
         for stage in execution.stages:
             for stage_id in stage.ids:
                 self._stages.pop(stage_id, None)
-            self._shuffles.pop(stage.shuffle, None)
+            if self._shuffles.get(stage.shuffle) is stage:
+                del self._shuffles[stage.shuffle]
         for graph in (execution.graph, *execution.replaced):
             if self._graphs.get(graph) is execution:
                 del self._graphs[graph]
@@ -292,7 +293,8 @@ class Model:
             if told.stage in self._stages:
                 continue
             stage = self._shuffles.get(told.shuffle)
-            if stage is None:
+            # What nobody has written yet is the work of whoever writes it.
+            if stage is None or not stage.won:
                 stage = Stage([told.stage], execution, told.tasks, told.shuffle, frozenset(told.scopes))
                 execution.stages.append(stage)
                 if told.shuffles:

@@ -126,6 +126,18 @@ def test_stage_that_writes_the_same_shuffle_again_replaces(run: Run) -> None:
     assert run.counts() == [5, 7]
 
 
+def test_shuffle_that_was_not_written_yet_is_of_the_execution_that_writes_it(run: Run) -> None:
+    """A job lists what it would write; where it was given up before, another one's stage is that one's own work."""
+    of = run.map_stage()
+    run.apply(run.execution.end(error="given up"))
+    run.begin()
+    mine = records.Stage(stage(run.ids, 2, shuffles=True).stage, 0, 2, of.shuffle, (), ())
+    run.stages(mine)
+    run.apply(run.task(mine, 1).end(run.read(5, 5)))
+    assert run.counts() == [0, 5]
+    assert run.model._stages[mine.stage].execution.id == run.execution.id
+
+
 def test_stages_that_write_different_shuffles_add_up(run: Run) -> None:
     """What is done twice is counted twice: the second write of a foreachBatch has a shuffle of its own."""
     for _ in range(2):
