@@ -63,6 +63,8 @@ def session(kind: str, folder: Path) -> SparkSession:
         .config("spark.eventLog.dir", folder.as_uri() + "/log")
         .config("spark.eventLog.enabled", "true")
         .config("spark.eventLog.rolling.enabled", "false")
+        # A lost shuffle makes the driver in local mode forget its own executor, whose heartbeats fail from then on.
+        .config("spark.executor.heartbeat.maxFailures", "10000")
         .config("spark.executor.heartbeatInterval", "1s")
         .config("spark.executor.memory", "512m")
         .config("spark.local.dir", str(folder / "local"))
