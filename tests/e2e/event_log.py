@@ -35,8 +35,9 @@ class EventLog:
     """
 
     def __init__(self, folder: Path, run_id: str) -> None:
-        lines = [line for path in sorted(folder.iterdir()) for line in path.read_text().split("\n")[:-1]]
-        events = [json.loads(line) for line in lines]
+        # Every application numbers its executions, stages and accumulators anew.
+        [text] = [text for path in folder.iterdir() if f'"{run_id}"' in (text := path.read_text())] or [""]
+        events = [json.loads(line) for line in text.split("\n")[:-1]]
         starts = [event for event in events if event["Event"].endswith("SQLExecutionStart")]
         roots = {event["executionId"] for event in starts if f"runId = {run_id}" in event["description"]}
         roots |= {event["executionId"] for event in starts if event.get("rootExecutionId") in roots}
