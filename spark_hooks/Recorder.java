@@ -80,7 +80,7 @@ public class Recorder extends SparkListener {
 
     /**
      * @param capacity bytes that may be held between two drains
-     * @param session  the attached SparkSession, asked for the trigger of a query that starts
+     * @param session  the attached SparkSession, whose shared state knows the trigger of every query that runs
      */
     public Recorder(long capacity, Object session) {
         this.capacity = capacity;
@@ -360,11 +360,11 @@ public class Recorder extends SparkListener {
                     summary.addTime().getTime()), began);
                 keep(blockManager(summary.id(), host, summary.maxMemory()), began);
             }
-            Object[] active = (Object[]) call(call(session, "streams"), "active");
-            for (int i = 0; i < active.length; i++) {
-                Object progress = call(active[i], "lastProgress");
-                keep(started((java.util.UUID) call(active[i], "id"), (java.util.UUID) call(active[i], "runId"),
-                    (String) call(active[i], "name"),
+            for (Iterator it = queries().values().iterator(); it.hasNext();) {
+                Object query = it.next();
+                Object progress = call(query, "lastProgress");
+                keep(started((java.util.UUID) call(query, "id"), (java.util.UUID) call(query, "runId"),
+                    (String) call(query, "name"),
                     progress == null ? null : (String) call(progress, "timestamp")), began);
             }
         } catch (Throwable fault) {
@@ -444,7 +444,7 @@ public class Recorder extends SparkListener {
 
     private static void stage(Packer out, StageInfo info) {
         out.array(6).integer(info.stageId()).integer(info.attemptNumber()).integer(info.numTasks());
-        out.bool(info.shuffleDepId().isDefined());
+        out.integer(info.shuffleDepId().isDefined() ? ((Number) info.shuffleDepId().get()).longValue() : -1);
         List parents = list(info.parentIds().iterator());
         out.array(parents.size());
         for (int i = 0; i < parents.size(); i++) {
@@ -522,16 +522,18 @@ public class Recorder extends SparkListener {
         return out.text(word(query, "trigger")).text(word(query, "sink"));
     }
 
-    /** The query's StreamExecution, or null: it may belong to another session, or be gone. */
+    /** The query's StreamExecution, or null: it may be gone. */
     private Object query(java.util.UUID id) {
         try {
-            Object streams = call(session, "streams");
-            Object query = streams.getClass().getMethod("get", new Class[] {java.util.UUID.class})
-                .invoke(streams, new Object[] {id});
-            return query == null ? null : call(query, "streamingQuery");
+            return queries().get(id);
         } catch (Throwable unknown) {
             return null;
         }
+    }
+
+    /** Id to StreamExecution of all that run, in whatever session: a session's own streams() knows only its own. */
+    private Map queries() throws Exception {
+        return (Map) call(call(session, "sharedState"), "activeStreamingQueries");
     }
 
     /** What the query says of its trigger or sink, in Spark's words, or null. */

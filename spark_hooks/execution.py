@@ -1,8 +1,9 @@
 """
 Spark's events → jobs, vertices, subtasks, attempts: the one model of what runs in this application.
 
-Exactly once: the first success of a (stage, partition) counts; a success of a higher stage attempt
-replaces it; everything else is ignored, also after the stage, the job or the execution has ended.
+Exactly once: the first success of a (stage, partition) counts; a success of a higher stage attempt, or of
+a later stage that writes the same shuffle again, replaces it; everything else is ignored, also after the
+stage, the job or the execution has ended.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Model:
         self._executions: dict[int, Execution] = {}
         self._ended: OrderedDict[int, Execution] = OrderedDict()
         self._stages: dict[int, Stage] = {}
+        self._shuffles: dict[int, Stage] = {}
         self._owners: dict[int, plan.Graph] = {}
         self._graphs: dict[plan.Graph, Execution] = {}
 
@@ -221,6 +223,8 @@ class Model:
             )
             if execution.root is None and execution.job.kind == "BATCH":
                 execution.job.end(event.time_ms, event.error or None)
+            elif execution.root is None and event.error:
+                execution.job.break_off()
         self._ended[execution.id] = execution
         while len(self._ended) > ENDED_EXECUTIONS:
             self._evict(self._ended.popitem(last=False)[1])
@@ -265,7 +269,10 @@ class Model:
     def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
         for stage in execution.stages:
-            self._stages.pop(stage.id, None)
+            for stage_id in stage.ids:
+                self._stages.pop(stage_id, None)
+            if self._shuffles.get(stage.shuffle) is stage:
+                del self._shuffles[stage.shuffle]
         for graph in (execution.graph, *execution.replaced):
             if self._graphs.get(graph) is execution:
                 del self._graphs[graph]
@@ -283,10 +290,18 @@ class Model:
         if execution.job is None:
             self._begin_batch_job(execution.outermost)
         for told in event.stages:
-            if told.stage not in self._stages:
-                stage = Stage(told.stage, execution, told.tasks, told.shuffles, frozenset(told.scopes))
-                self._stages[told.stage] = stage
+            if told.stage in self._stages:
+                continue
+            stage = self._shuffles.get(told.shuffle)
+            # What nobody has written yet is the work of whoever writes it.
+            if stage is None or not stage.won:
+                stage = Stage([told.stage], execution, told.tasks, told.shuffle, frozenset(told.scopes))
                 execution.stages.append(stage)
+                if told.shuffles:
+                    self._shuffles[told.shuffle] = stage
+            else:
+                stage.ids.append(told.stage)
+            self._stages[told.stage] = stage
 
     def _begin_batch_job(self, root: Execution) -> None:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
@@ -402,10 +417,10 @@ class Model:
             return
         before = stage.won.get(event.partition)
         if before is not None:
-            if before.stage_attempt >= event.stage_attempt:
+            if before.run >= (event.stage, event.stage_attempt):
                 return
             before.take_out()
-        won = Won(event.stage_attempt, event.partition, updates, event.bytes_written)
+        won = Won((event.stage, event.stage_attempt), event.partition, updates, event.bytes_written)
         stage.won[event.partition] = won
         stage.count(won)
 

@@ -176,6 +176,7 @@ class Job:
         self._app_name = app_name
         self._positions: dict[tuple[int, ...], str] = {}
         self._batch_begun = False
+        self._broken_off = False
         self._completed = 0
         self._failed = 0
         self._input_rows = 0
@@ -262,7 +263,12 @@ class Job:
     def begin_batch(self, time_ms: int) -> None:
         """A micro-batch, or the batch execution, begins."""
         self._batch_begun = True
+        self._broken_off = False
         self.start(time_ms)
+
+    def break_off(self) -> None:
+        """A micro-batch's execution ended with an error; where none ends the run, it was stopped."""
+        self._broken_off = True
 
     def start(self, time_ms: int) -> None:
         """The run is seen to be up: a batch begins, or it waits for rows."""
@@ -286,7 +292,8 @@ class Job:
 
         Args:
             failure: What ended it, None where nothing did: then the trigger tells a query that was done
-                (FINISHED) from one that was stopped (CANCELED).
+                (FINISHED) from one that was stopped (CANCELED). One that was stopped between two of its
+                batches, though it would have ended by itself, cannot be told from one that was done.
         """
         if self.state in wire.ENDED_STATES:
             return
@@ -294,7 +301,7 @@ class Job:
             self.failure = failure
             self._failed += self._batch_begun
             self._end("FAILED", time_ms)
-        elif self.kind == "BATCH" or self.trigger.startswith(_RUNS_OUT):
+        elif self.kind == "BATCH" or (self.trigger.startswith(_RUNS_OUT) and not self._broken_off):
             self._end("FINISHED", time_ms)
         else:
             self._end("CANCELED", time_ms)

@@ -71,16 +71,21 @@ class Stage(msgspec.Struct, frozen=True, array_like=True):
     A stage attempt.
 
     Args:
-        shuffles: It writes a shuffle (a map stage).
+        shuffle: Spark's id of the shuffle that it writes (a map stage), −1 for none.
         scopes: Distinct names of its RDDs' scopes: names of plan nodes, 'WholeStageCodegen (n)'.
     """
 
     stage: int
     attempt: int
     tasks: int
-    shuffles: bool
+    shuffle: int
     parents: tuple[int, ...]
     scopes: tuple[str, ...]
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether it writes a shuffle."""
+        return self.shuffle >= 0
 
 
 class JobStart(_Record, tag=5):

@@ -22,7 +22,8 @@ _WRITTEN = (counts.WRITTEN_RECORDS, counts.WRITTEN_BYTES)
 class Won:
     """The success of a partition that counts, and what was added for it."""
 
-    stage_attempt: int
+    run: tuple[int, int]
+    """(stage id, stage attempt): the greater one ran later."""
     subtask: int
     updates: dict[int, int]
     bytes_written: int
@@ -71,23 +72,35 @@ class Execution:
 @dataclass(slots=True, eq=False)
 class Stage:
     """
-    One stage, over its attempts. Not thread safe.
+    One stage, over its attempts, or all stages that write the same shuffle. Not thread safe.
 
     Args:
+        ids: Spark's. With adaptive execution a map stage is a job of its own; what it wrote and was lost is
+            written again by a stage of the reader's job, under another id.
         bound: The vertices it executes, with the plan they stand in: its own execution's, and with
             foreachBatch the query's too. One of each, however often adaptive execution plans anew.
         won: Partition → the success that counts.
         running: Task id → partition.
     """
 
-    id: int
+    ids: list[int]
     execution: Execution
     tasks: int
-    shuffles: bool
+    shuffle: int
     scopes: frozenset[str]
     bound: dict[Execution, tuple[plan.Graph, Bound]] = field(default_factory=dict)
     won: dict[int, Won] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def id(self) -> int:
+        """The first of Spark's ids."""
+        return self.ids[0]
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether it writes a shuffle."""
+        return self.shuffle >= 0
 
     def vertices(self) -> Iterator[Bound]:
         """Return the vertices it executes."""

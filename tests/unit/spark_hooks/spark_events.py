@@ -52,7 +52,7 @@ class Ids:
     """Spark's counters: every execution, stage, task, job and accumulator of the application is numbered once."""
 
     def __init__(self) -> None:
-        self.executions, self.jobs, self.stages, self.tasks = count(), count(), count(), count()
+        self.executions, self.jobs, self.stages, self.shuffles, self.tasks = (count() for _ in range(5))
         self._accumulators = count(1)
 
     def node(
@@ -180,7 +180,7 @@ class Execution:
 
 
 def stage(ids: Ids, tasks: int, shuffles: bool = False, scopes: Sequence[str] = (), attempt: int = 0) -> records.Stage:
-    return records.Stage(next(ids.stages), attempt, tasks, shuffles, (), tuple(scopes))
+    return records.Stage(next(ids.stages), attempt, tasks, next(ids.shuffles) if shuffles else -1, (), tuple(scopes))
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spark_hooks import records
 from spark_hooks.records import PlanNode
 from tests.unit.spark_hooks.spark_events import (
     READER,
@@ -109,6 +110,39 @@ def test_success_of_an_older_stage_attempt_changes_nothing(run: Run) -> None:
     old = run.task(of)
     run.apply(run.task(of, stage_attempt=1).end(run.read(6, 6)), old.end(run.read(7, 7)))
     assert run.counts() == [6, 0]
+
+
+def test_stage_that_writes_the_same_shuffle_again_replaces(run: Run) -> None:
+    """Of an adaptive plan the reader's job has a stage of its own for the map stage: what was lost is made there."""
+    of = run.map_stage()
+    old = run.task(of)
+    run.apply(*(run.task(of, partition).end(run.read(5, 5)) for partition in (0, 1)))
+    again = stage(run.ids, 2, shuffles=True)
+    again = records.Stage(again.stage, 1, 2, of.shuffle, (), ())
+    run.stages(again, stage(run.ids, 1))
+    run.apply(run.task(again, 1, stage_attempt=1).end(run.read(7, 7)), old.end(run.read(9, 9)))
+    assert run.counts() == [5, 7]
+    run.apply(run.task(of, 1, stage_attempt=2).end(run.read(9, 9)))
+    assert run.counts() == [5, 7]
+
+
+def test_shuffle_that_was_not_written_yet_is_of_the_execution_that_writes_it(run: Run) -> None:
+    """A job lists what it would write; where it was given up before, another one's stage is that one's own work."""
+    of = run.map_stage()
+    run.apply(run.execution.end(error="given up"))
+    run.begin()
+    mine = records.Stage(stage(run.ids, 2, shuffles=True).stage, 0, 2, of.shuffle, (), ())
+    run.stages(mine)
+    run.apply(run.task(mine, 1).end(run.read(5, 5)))
+    assert run.counts() == [0, 5]
+    assert run.model._stages[mine.stage].execution.id == run.execution.id
+
+
+def test_stages_that_write_different_shuffles_add_up(run: Run) -> None:
+    """What is done twice is counted twice: the second write of a foreachBatch has a shuffle of its own."""
+    for _ in range(2):
+        run.apply(run.task(run.map_stage(), 1).end(run.read(5, 5)))
+    assert run.counts() == [0, 10]
 
 
 # ---- Live values

@@ -113,6 +113,23 @@ def test_query_that_ends_by_itself_is_finished(trigger: str) -> None:
     assert (job.state, job.end_ms, job.since_ms["FINISHED"]) == ("FINISHED", 7_000_000, 7_000_000)
 
 
+@pytest.mark.parametrize("trigger", ["AvailableNowTrigger", "OneTimeTrigger"])
+def test_query_that_is_stopped_within_a_batch_is_canceled(run: Run, trigger: str) -> None:
+    """Whatever its trigger: the batch's execution ends with an error then, and the run without one."""
+    run.job.trigger = trigger
+    run.apply(run.execution.end(error="java.lang.InterruptedException"), run.query.terminated())
+    assert run.job.state == "CANCELED"
+
+
+def test_batch_that_was_run_to_its_end_makes_good_the_one_before(run: Run) -> None:
+    """An error that the run survived does not say that it was stopped."""
+    run.job.trigger = "AvailableNowTrigger"
+    run.apply(run.execution.end(error="caught"))
+    run.begin()
+    run.apply(run.execution.end(), run.query.progress(), run.query.terminated())
+    assert run.job.state == "FINISHED"
+
+
 def test_query_that_is_stopped_is_canceled() -> None:
     """An end without an exception under any other trigger is a stop."""
     model = new_model()
@@ -257,7 +274,8 @@ def test_stage_that_a_later_job_lists_again_is_the_same(run: Run) -> None:
 
 
 def held(model: Model) -> int:
-    return len(model._executions) + len(model._stages) + len(model._owners) + len(model._graphs) + len(model._runs)
+    parts = (model._executions, model._stages, model._shuffles, model._owners, model._graphs, model._runs)
+    return sum(map(len, parts))
 
 
 def test_five_thousand_batches_leave_no_more_than_a_few_hundred() -> None:

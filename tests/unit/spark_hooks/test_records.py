@@ -16,7 +16,7 @@ from spark_hooks import records
 TOTALS = [142, 53_964_952, 0, 3]
 LEAF = ["Scan json ", "FileScan json [id#8L]", ["number of output rows", 83], []]
 PLAN = ["Filter", "Filter (id#8L > 3)", ["number of output rows", 82, "number of output rows", 84], [LEAF]]
-STAGE = [3, 0, 200, True, [1, 2], ["Exchange", "WholeStageCodegen (2)"]]
+STAGE = [3, 0, 200, 6, [1, 2], ["Exchange", "WholeStageCodegen (2)"]]
 
 EVERY_KIND: list[tuple[list[Any], records.Record]] = [
     ([0, 1_795_257_764_084], records.ApplicationEnd(1_795_257_764_084)),
@@ -53,13 +53,13 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
             None,
             "group",
             -1,
-            (records.Stage(3, 0, 200, True, (1, 2), ("Exchange", "WholeStageCodegen (2)")),),
+            (records.Stage(3, 0, 200, 6, (1, 2), ("Exchange", "WholeStageCodegen (2)")),),
         ),
     ),
     ([6, 0, 15, False], records.JobEnd(0, 15, False)),
     (
         [7, -1, STAGE],
-        records.StageSubmitted(-1, records.Stage(3, 0, 200, True, (1, 2), ("Exchange", "WholeStageCodegen (2)"))),
+        records.StageSubmitted(-1, records.Stage(3, 0, 200, 6, (1, 2), ("Exchange", "WholeStageCodegen (2)"))),
     ),
     ([8, 3, 1, 16, "FetchFailed"], records.StageCompleted(3, 1, 16, "FetchFailed")),
     ([9, 3, 1, 900, 44, 2, 17, "driver"], records.TaskStart(3, 1, 900, 44, 2, 17, "driver")),

@@ -1,0 +1,124 @@
+"""What Spark's event log tells of one run of a query, attempt by attempt."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Rows = dict[int, int]
+"""Partition → rows."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A task attempt that has ended; `updates` are its SQL metrics by accumulator."""
+
+    stage: int
+    stage_attempt: int
+    partition: int
+    reason: str
+    speculative: bool
+    updates: dict[int, int]
+
+
+class EventLog:
+    """
+    A run's part of the logs in a folder, uncompressed and not rolled; `ended` tells that it has the run's end.
+
+    A figure of a batch belongs to an accumulator of that batch's plan. A task runs again where its output was
+    lost, also in another stage: of all successes of a partition the last stage's, and its last attempt's, is the
+    one whose output was used.
+    """
+
+    def __init__(self, folder: Path, run_id: str) -> None:
+        # Every application numbers its executions, stages and accumulators anew.
+        [text] = [text for path in folder.iterdir() if f'"{run_id}"' in (text := path.read_text())] or [""]
+        events = [json.loads(line) for line in text.split("\n")[:-1]]
+        starts = [event for event in events if event["Event"].endswith("SQLExecutionStart")]
+        roots = {event["executionId"] for event in starts if f"runId = {run_id}" in event["description"]}
+        roots |= {event["executionId"] for event in starts if event.get("rootExecutionId") in roots}
+        plans = [event["sparkPlanInfo"] for event in events if "sparkPlanInfo" in event]
+        owners = [event["executionId"] for event in events if "sparkPlanInfo" in event]
+        self._nodes = [
+            node for plan, owner in zip(plans, owners, strict=True) if owner in roots for node in _nodes(plan)
+        ]
+        stages = {
+            stage
+            for event in events
+            if event["Event"] == "SparkListenerJobStart" and event["Properties"].get("spark.jobGroup.id") == run_id
+            for stage in event["Stage IDs"]
+        }
+        self.attempts = [
+            _attempt(event)
+            for event in events
+            if event["Event"] == "SparkListenerTaskEnd" and event["Stage ID"] in stages
+        ]
+        self.progress: list[dict[str, Any]] = [
+            event["progress"]
+            for event in events
+            if event["Event"].endswith("QueryProgressEvent") and event["progress"]["runId"] == run_id
+        ]
+        self.ended = any(
+            event["Event"].endswith("QueryTerminatedEvent") and event["runId"] == run_id for event in events
+        )
+
+    def reasons(self) -> dict[str, int]:
+        """How task attempts ended → how many of them."""
+        return Counter(attempt.reason for attempt in self.attempts)
+
+    def rows(self, node: str, metric: str = "number of output rows") -> Rows:
+        """A metric of the nodes whose description begins with `node`, by partition; a partition without is left out."""
+        found: Rows = defaultdict(int)
+        for accumulator in self._accumulators(node, metric):
+            won: dict[int, tuple[int, int, int]] = {}
+            for attempt in self.attempts:
+                if attempt.reason == "Success" and accumulator in attempt.updates:
+                    run = (attempt.stage, attempt.stage_attempt)
+                    if attempt.partition not in won or run > won[attempt.partition][:2]:
+                        won[attempt.partition] = (*run, attempt.updates[accumulator])
+            for partition, (_, _, rows) in won.items():
+                found[partition] += rows
+        return {partition: rows for partition, rows in found.items() if rows}
+
+    def again(self, node: str, metric: str) -> set[int]:
+        """The partitions that did more than once, each time to its end, what such nodes count."""
+        accumulators = self._accumulators(node, metric)
+        done = Counter(
+            attempt.partition
+            for attempt in self.attempts
+            if attempt.reason == "Success" and accumulators & attempt.updates.keys()
+        )
+        return {partition for partition, times in done.items() if times > 1}
+
+    def _accumulators(self, description: str, metric: str) -> set[int]:
+        found = {
+            told["accumulatorId"]
+            for node in self._nodes
+            if node["simpleString"].startswith(description)
+            for told in node["metrics"]
+            if told["name"] == metric
+        }
+        assert found, f"no plan has a node {description!r} with {metric!r}"
+        return found
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan["children"]:
+        yield from _nodes(child)
+
+
+def _attempt(event: dict[str, Any]) -> Attempt:
+    info = event["Task Info"]
+    return Attempt(
+        event["Stage ID"],
+        event["Stage Attempt ID"],
+        info["Partition ID"],
+        event["Task End Reason"]["Reason"],
+        info["Speculative"],
+        {each["ID"]: int(each["Update"]) for each in info["Accumulables"] if each.get("Metadata") == "sql"},
+    )
