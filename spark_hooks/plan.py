@@ -11,6 +11,7 @@ stands above it away, and neither the other side nor the join may change its nam
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -30,7 +31,7 @@ _WRAPPERS = re.compile(
     r"WholeStageCodegen \(\d+\)|InputAdapter|AdaptiveSparkPlan|\w*QueryStage|AQEShuffleRead|CustomShuffleReader"
     r"|ReusedExchange|ReusedSubquery|EmptyRelation|PlanLater"
 )
-_CODEGEN = "WholeStageCodegen "
+CODEGEN = "WholeStageCodegen "
 _SHUFFLE = "Exchange"
 _BROADCAST = "BroadcastExchange"
 # What the driver collects and hands on as a value; its rows are no operator's input.
@@ -42,8 +43,10 @@ _SINKS = re.compile(
     r"WriteToDataSourceV2|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|WriteFiles|Execute InsertInto|"
     r"WriteToContinuousDataSource|ReplaceData|WriteDelta"
 )
+# Below them stands what fills the cache, once, in whichever stage comes first.
+_CACHED = re.compile(r"InMemoryTableScan|Scan In-memory table .*", re.DOTALL)
 # Spark 4.1 and later show under it the plan of the stream that fed it; it is a plan of its own.
-_FED_BY_RDD = "Scan ExistingRDD"
+FED_BY_RDD = "Scan ExistingRDD"
 
 _SKEW = re.compile(r"\(skew=true\)")
 _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -59,6 +62,7 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\[epoch: \d+, "), "["),
     (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
     (re.compile(r"#\d+L?"), ""),
+    (re.compile(r"\bReusedSubquery (?=Subquery)"), ""),
     (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
     (re.compile(r"@[0-9a-f]{1,8}\b"), ""),
     (_SKEW, ""),
@@ -144,19 +148,22 @@ class Vertex:
     Args:
         operators: From source to sink; every operator after its inputs.
         reads: Every exchange that it reads, once.
-        shared: Of these, what several of its operators read; Spark counts for all of them together.
+        shared: What several of its operators read, an exchange or what fills a cache; Spark counts for all of
+            them together.
         writes: The exchange that it feeds; None for the last vertex of a plan.
         scopes: Names that the RDD scopes of its stages carry.
         empty: A source of it is Spark's stand-in for a source without new rows.
+        cached: Accumulators of what fills a cache that it reads.
     """
 
     id: str = ""
     operators: list[Operator] = field(default_factory=list)
     reads: list[Exchange] = field(default_factory=list)
-    shared: frozenset[Exchange] = frozenset()
+    shared: frozenset[Operator | Exchange] = frozenset()
     writes: Exchange | None = None
     scopes: set[str] = field(default_factory=set)
     empty: bool = False
+    cached: frozenset[int] = frozenset()
     position: tuple[int, ...] = ()
 
     @property
@@ -209,9 +216,7 @@ def stable(description: str) -> str:
 
 
 def short_name(text: str) -> str:
-    """
-    Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'.
-    """
+    """Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'."""
     name = re.split(r"[\[(@]", text.strip(), maxsplit=1)[0]
     name = re.sub(r"\$\$anon\$\d+", "", name).rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
     name = re.sub(r"(StreamingWrite|Table|Sink|Scan)$", "", name)
@@ -224,6 +229,7 @@ class _Analysis:
     def __init__(self, sink: str | None) -> None:
         self._sink = sink
         self._exchanges: dict[int, Exchange] = {}
+        self._caches: dict[tuple[Vertex, tuple[int, ...]], list[Operator | Exchange]] = {}
         self._vertices: list[Vertex] = []
 
     def graph(self, root: PlanNode) -> Graph:
@@ -246,15 +252,18 @@ class _Analysis:
         if name in _EXCHANGES:
             return [self._exchange(node, name, vertex)]
         if _WRAPPERS.fullmatch(name):
-            if name.startswith(_CODEGEN):
+            if name.startswith(CODEGEN):
                 codegen = name
             elif name == "InputAdapter":
                 codegen = None
             if name.startswith("PlanLater"):
                 return []
             return [found for child in node.children for found in self._segment(child, vertex, codegen)]
-        children = () if name == _FED_BY_RDD else node.children
-        inputs = [found for child in children for found in self._segment(child, vertex, codegen)]
+        if _CACHED.fullmatch(name):
+            inputs = self._cache(node, vertex)
+        else:
+            children = () if name == FED_BY_RDD else node.children
+            inputs = [found for child in children for found in self._segment(child, vertex, codegen)]
         vertex.scopes.add(codegen or node.name)
         if name == "LocalTableScan" and "<empty>" in node.description:
             vertex.empty = True
@@ -272,6 +281,18 @@ class _Analysis:
         )
         vertex.operators.append(operator)
         return [operator]
+
+    def _cache(self, node: PlanNode, vertex: Vertex) -> list[Operator | Exchange]:
+        """Add what fills the cache that `node` reads to `vertex`, once however many of its nodes read it."""
+        key = (vertex, accumulators(node)[len(node.metrics) // 2 :])
+        found = self._caches.get(key)
+        if found is None:
+            first = len(vertex.operators)
+            found = self._caches[key] = [each for child in node.children for each in self._segment(child, vertex)]
+            for operator in vertex.operators[first:]:
+                read = (each.metrics.values() for each in operator.inputs if isinstance(each, Exchange))
+                vertex.cached = vertex.cached.union(operator.rows, *read)
+        return found
 
     def _exchange(self, node: PlanNode, name: str, reader: Vertex) -> Exchange:
         metrics = dict(_metrics(node))
@@ -318,7 +339,7 @@ def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:
 
 def _accumulators(node: PlanNode) -> Iterator[int]:
     yield from node.metrics[1::2]
-    for child in () if node.name == _FED_BY_RDD else node.children:
+    for child in () if node.name == FED_BY_RDD else node.children:
         yield from _accumulators(child)
 
 
@@ -364,14 +385,9 @@ def _name(vertex: Vertex) -> None:
             operator.id = _hash(operator.id, str(ids[operator.id]))
 
 
-def _shared(vertex: Vertex) -> frozenset[Exchange]:
-    seen: set[Exchange] = set()
-    shared: set[Exchange] = set()
-    for operator in vertex.operators:
-        for found in operator.inputs:
-            if isinstance(found, Exchange):
-                (shared if found in seen else seen).add(found)
-    return frozenset(shared)
+def _shared(vertex: Vertex) -> frozenset[Operator | Exchange]:
+    readers = Counter(found for operator in vertex.operators for found in operator.inputs)
+    return frozenset(found for found, times in readers.items() if times > 1)
 
 
 def _identify(vertices: list[Vertex]) -> None:

@@ -56,6 +56,11 @@ def changed(graph: plan.Graph, other: plan.Graph) -> list[int]:
 # ---- Ids
 
 SAME = [
+    (
+        "reused subquery",
+        "Filter (a#1 > ReusedSubquery Subquery subquery#9, [id=#5])",
+        "Filter (a#1 > Subquery subquery#9)",
+    ),
     ("expression ids", "Filter (value#1L > k#22)", "Filter (value#101L > k#9)"),
     ("plan id", "Exchange SinglePartition, ENSURE_REQUIREMENTS, [plan_id=75]", "Exchange SinglePartition"),
     ("subquery id", "Subquery subquery#9, [id=#34]", "Subquery subquery#19, [id=#340]"),
