@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 
+from spark_hooks.descriptions import SKEW, stable
 from spark_hooks.records import PlanNode
 
 ROWS = "number of output rows"
@@ -29,7 +30,7 @@ DESCRIPTION_LENGTH = 16_384
 # Not operators: wrappers of code generation and of adaptive execution.
 _WRAPPERS = re.compile(
     r"WholeStageCodegen \(\d+\)|InputAdapter|AdaptiveSparkPlan|\w*QueryStage|AQEShuffleRead|CustomShuffleReader"
-    r"|ReusedExchange|ReusedSubquery|EmptyRelation|PlanLater"
+    r"|ReusedExchange|ReusedSubquery|LogicalQueryStage|PlanLater"
 )
 CODEGEN = "WholeStageCodegen "
 _SHUFFLE = "Exchange"
@@ -45,37 +46,12 @@ _SINKS = re.compile(
 )
 # Below them stands what fills the cache, once, in whichever stage comes first.
 _CACHED = re.compile(r"InMemoryTableScan|Scan In-memory table .*", re.DOTALL)
+# What adaptive execution found to be empty; below it stands the plan that it gave up: nodes of the logical plan, but
+# for the stages that had run.
+_EMPTY = "EmptyRelation"
+_RAN = "LogicalQueryStage"
 # Spark 4.1 and later show under it the plan of the stream that fed it; it is a plan of its own.
 FED_BY_RDD = "Scan ExistingRDD"
-
-_SKEW = re.compile(r"\(skew=true\)")
-_VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r", state info \[.*$", re.DOTALL), ""),
-    # Spark cuts what it tells of a file scan at 100 characters, volatile ones included, and a path without its bracket.
-    (re.compile(r"Location: \w+ ?\(\d+ paths?\)\[.*?(?=, [A-Z]\w*: |$)"), "Location"),
-    (re.compile(r"(\b[A-Z]\w*: )(?:(?!, [A-Z]\w*: ).)*\.\.\.(?=, [A-Z]\w*: |$)"), r"\1..."),
-    (re.compile(r",? ?\[(plan_id|id)=#?\d+\]"), ""),
-    (re.compile(r", (ENSURE_REQUIREMENTS|REQUIRED_BY_STATEFUL_OPERATOR|REPARTITION_BY_\w+|REBALANCE_\w+)"), ""),
-    (re.compile(r"((?:hash|range)partitioning\(.*), \d+\)"), r"\1)"),
-    (re.compile(r"(RoundRobinPartitioning|UnknownPartitioning)\(\d+\)"), r"\1()"),
-    (re.compile(r"splits=(?:Some\(\d+\)|\d+)"), "splits"),
-    (re.compile(r"\[epoch: \d+, "), "["),
-    (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
-    (re.compile(r"#\d+L?"), ""),
-    (re.compile(r"\bReusedSubquery (?=Subquery)"), ""),
-    (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
-    (re.compile(r"@[0-9a-f]{1,8}\b"), ""),
-    (_SKEW, ""),
-    # current_timestamp() and its kin are literals that differ in every batch; a window's length, in microseconds,
-    # may have as many digits, but it ends in zeros.
-    (re.compile(r"\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?"), "<timestamp>"),
-    (re.compile(r"\b1(?:[7-9]\d{8}(?<!000000)|\d{12}(?<!000000)|\d{15})\b"), "<timestamp>"),
-    # Every batch gives rand(), uuid() and shuffle() new seeds, every restart gives sample() one.
-    (re.compile(r"\b(randn?)\(-?\d+\)"), r"\1()"),
-    (re.compile(r"\bSome\(-?\d+\)"), "Some()"),
-    (re.compile(r"^(Sample .*), -?\d+$"), r"\1"),
-    (re.compile(r"-?\b\d{17,19}\b"), "<number>"),
-)
 
 
 @dataclass(slots=True, eq=False)
@@ -208,13 +184,6 @@ def accumulators(root: PlanNode) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_accumulators(root)))
 
 
-def stable(description: str) -> str:
-    """Return a description without what differs between batches, restarts and machines."""
-    for pattern, replacement in _VOLATILE:
-        description = pattern.sub(replacement, description)
-    return description
-
-
 def short_name(text: str) -> str:
     """Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'."""
     name = re.split(r"[\[(@]", text.strip(), maxsplit=1)[0]
@@ -248,10 +217,10 @@ class _Analysis:
 
     def _segment(self, node: PlanNode, vertex: Vertex, codegen: str | None = None) -> list[Operator | Exchange]:
         """Add what stands at and below `node` to `vertex`; return what its parent reads."""
-        name = _SKEW.sub("", node.name).strip()
+        name = SKEW.sub("", node.name).strip()
         if name in _EXCHANGES:
             return [self._exchange(node, name, vertex)]
-        if _WRAPPERS.fullmatch(name):
+        if _WRAPPERS.fullmatch(name) or (name == _EMPTY and all(child.name == _RAN for child in node.children)):
             if name.startswith(CODEGEN):
                 codegen = name
             elif name == "InputAdapter":
@@ -259,18 +228,20 @@ class _Analysis:
             if name.startswith("PlanLater"):
                 return []
             return [found for child in node.children for found in self._segment(child, vertex, codegen)]
-        if _CACHED.fullmatch(name):
+        if name == _EMPTY:
+            inputs = self._given_up(node, vertex)
+        elif _CACHED.fullmatch(name):
             inputs = self._cache(node, vertex)
         else:
             children = () if name == FED_BY_RDD else node.children
             inputs = [found for child in children for found in self._segment(child, vertex, codegen)]
         vertex.scopes.add(codegen or node.name)
-        if name == "LocalTableScan" and "<empty>" in node.description:
+        if name == _EMPTY or (name == "LocalTableScan" and "<empty>" in node.description):
             vertex.empty = True
         sink = bool(_SINKS.match(name))
-        source = all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
+        source = name != _EMPTY and all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
         operator = Operator(
-            id=_hash(name, "" if sink else stable(node.description), *(_reference(found) for found in inputs)),
+            id=_hash(name, "" if sink else stable(node.description), *map(_reference, inputs)),
             name=_operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=node.description[:DESCRIPTION_LENGTH],
@@ -281,6 +252,12 @@ class _Analysis:
         )
         vertex.operators.append(operator)
         return [operator]
+
+    def _given_up(self, node: PlanNode, vertex: Vertex) -> list[Operator | Exchange]:
+        """Add the stages that ran before the plan at `node` was found to be empty; they do not tell it apart."""
+        for child in node.children:
+            (self._segment if child.name == _RAN else self._given_up)(child, vertex)
+        return []
 
     def _cache(self, node: PlanNode, vertex: Vertex) -> list[Operator | Exchange]:
         """Add what fills the cache that `node` reads to `vertex`, once however many of its nodes read it."""
@@ -328,7 +305,7 @@ class _Analysis:
 
 def _stand_in(vertex: Vertex) -> Operator:
     """What a vertex does whose exchange reads another one directly, and a plan that was found to be empty."""
-    node = vertex.reads[0].node if vertex.reads else "EmptyRelation"
+    node = vertex.reads[0].node if vertex.reads else _EMPTY
     identity = _hash(node, "", *(_reference(found) for found in vertex.reads))
     return Operator(identity, node, node, "", (), tuple(vertex.reads))
 
