@@ -119,8 +119,15 @@ def _vertex(rest: Rest, jid: str, told: dict[str, Any]) -> Vertex:
         for way in ("In", "Out"):
             column = columns.get(f"{key}numRecords{way}")
             if column is not None:
-                rows[f"{label}.{way.lower()}".lstrip(".")] = sum(map(int, column.values()))
-    return Vertex(told["id"], told["name"], told["status"], told["parallelism"], operators, rows)
+                rows[f"{_plain(label)}.{way.lower()}".lstrip(".")] = sum(map(int, column.values()))
+    return Vertex(
+        told["id"], _plain(told["name"]), told["status"], told["parallelism"], [*map(_plain, operators)], rows
+    )
+
+
+def _plain(name: str) -> str:
+    """Take out what Spark 4 adds to the name of a sink."""
+    return name.replace(" noop-table", "")
 
 
 @dataclass

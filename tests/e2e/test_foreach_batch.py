@@ -63,7 +63,7 @@ def test_work_done_twice_counts_twice(session: Session, persisted: bool) -> None
             f"HashAggregate -> {sink}",
             f"{read} -> Filter -> {sink}",
             f"{read}{filtered}",
-            f"{read}{filtered} -> BroadcastHashJoin -> Project -> Sink: OverwriteByExpression noop-table",
+            f"{read}{filtered} -> BroadcastHashJoin -> Project -> Sink: OverwriteByExpression",
         ]
     )
     assert {vertex.status for vertex in told.vertices} == {"FINISHED"}
@@ -114,7 +114,7 @@ def test_plan_that_changes_between_batches_adds_vertices(session: Session) -> No
     other = table(session.spark, session.folder / "other", ((0, 200),)).selectExpr("id AS other", "k AS k2")
     other = other.where("other % 2 = 0").repartition(3)
     source = stream(session.spark, session.folder / "in", files).where("k > 1 AND id < 1000")
-    sink = "Sink: OverwriteByExpression noop-table"
+    sink = "Sink: OverwriteByExpression"
     small, large = f"BroadcastHashJoin -> {sink}", f"Sort -> Sort 2 -> SortMergeJoin -> {sink}"
 
     def write(batch: DataFrame, number: int) -> None:
