@@ -70,6 +70,9 @@ public class Recorder extends SparkListener {
     /** What one live update or record costs beside its bytes. */
     private static final int OVERHEAD = 64;
 
+    /** Nested executions that are held; more can only be such whose end Spark's queue had to drop. */
+    private static final int NESTED_EXECUTIONS = 1024;
+
     private final long capacity;
     private final Object session;
     private final ArrayDeque records = new ArrayDeque();
@@ -312,6 +315,9 @@ public class Recorder extends SparkListener {
                 if (start.rootExecutionId().isDefined()
                         && ((Number) start.rootExecutionId().get()).longValue() != start.executionId()) {
                     roots.put(Long.valueOf(start.executionId()), start.rootExecutionId().get());
+                    if (roots.size() > NESTED_EXECUTIONS) {
+                        roots.remove(roots.keySet().iterator().next());
+                    }
                 }
             } else if (event instanceof SparkListenerSQLAdaptiveExecutionUpdate) {
                 SparkListenerSQLAdaptiveExecutionUpdate update = (SparkListenerSQLAdaptiveExecutionUpdate) event;

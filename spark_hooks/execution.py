@@ -186,9 +186,11 @@ class Model:
         execution.replan(self._analyse(event.plan, execution.job, execution.own))
         execution.adaptive = _adaptive(event.plan)
         if execution.own and execution.root is not None:
-            execution.root.graph = execution.graph
-        for stage in execution.stages:
-            self._resolve(stage)
+            execution.root.replan(execution.graph)
+        # User code in foreachBatch executes the stream's plan in executions of its own.
+        for each in (execution, *execution.inner):
+            for stage in each.stages:
+                self._resolve(stage)
         if not execution.adaptive:
             self._show(execution)
 

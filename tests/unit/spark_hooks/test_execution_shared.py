@@ -236,12 +236,19 @@ def test_sampling_that_fills_a_cache_of_the_stream_counts_in_the_stream() -> Non
     assert run.counts(run.OUTER) == [6]
 
 
-def test_plan_of_the_stream_may_come_again() -> None:
-    """Where a part of it is planned anew, the tasks before it count under its names, and once."""
+def test_plan_of_the_stream_that_comes_again_names_what_came_before_it() -> None:
+    """A part of it was planned anew, with other accumulators; what its tasks told counts, and counts once."""
     run = Stateful()
-    run.write(run.ids.node("AppendData", run.fed()))
-    below = run.map_stage()
+    ids = run.ids
+    run.write(ids.node("AppendData", run.fed()))
+    source = run.stream.children[0].children[0].children[0]
     told = updates(run.stream, {"MicroBatchScan": 9, "Filter": 6})
-    run.apply(run.task(below).end(told), records.PlanUpdate(run.outer.id, run.stream))
+    below = run.map_stage()
+    run.apply(run.task(below).end(told))
+    run.stream = ids.node("HashAggregate", ids.shuffle(ids.node("Filter", source)))
+    told = updates(run.stream, {"MicroBatchScan": 9, "Filter": 6, "Exchange.shuffle records written": 6})
     run.apply(run.task(below, 1).end(told))
+    assert run.counts(SOURCE, "records_out") == [0, 0]
+    run.apply(records.PlanUpdate(run.outer.id, run.stream), records.PlanUpdate(run.outer.id, run.stream))
     assert run.counts(SOURCE) == [9, 9]
+    assert run.counts(SOURCE, "records_out") == [0, 6]
