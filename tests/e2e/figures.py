@@ -281,9 +281,8 @@ class Session:
     def statuses(self, name: str) -> dict[str, str]:
         """Return the status of every vertex of the latest job of this name, as it is now."""
         job = self._rest.job(name)
-        return (
-            {} if job is None else {v["name"]: v["status"] for v in self._rest.get(f"/jobs/{job['jid']}")["vertices"]}
-        )
+        vertices = [] if job is None else self._rest.get(f"/jobs/{job['jid']}")["vertices"]
+        return {_plain(vertex["name"]): vertex["status"] for vertex in vertices}
 
     def streaming(
         self,
