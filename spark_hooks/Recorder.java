@@ -17,10 +17,13 @@ import org.apache.spark.executor.ExecutorMetrics;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.*;
 import org.apache.spark.scheduler.cluster.ExecutorInfo;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlanInfo;
 import org.apache.spark.sql.execution.metric.SQLMetricInfo;
 import org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveSQLMetricUpdates;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
 import org.apache.spark.sql.streaming.StreamingQueryListener;
@@ -67,11 +70,16 @@ public class Recorder extends SparkListener {
     /** What one live update or record costs beside its bytes. */
     private static final int OVERHEAD = 64;
 
+    /** Nested executions that are held; more can only be such whose end Spark's queue had to drop. */
+    private static final int NESTED_EXECUTIONS = 1024;
+
     private final long capacity;
     private final Object session;
     private final ArrayDeque records = new ArrayDeque();
     private final LinkedHashMap live = new LinkedHashMap();
     private final LinkedHashMap memory = new LinkedHashMap();
+    /** Execution -> the one that encloses it, of those that run; of the listener's thread alone. */
+    private final LinkedHashMap roots = new LinkedHashMap();
     private long held = 0;
     private long events = 0;
     private long recordNs = 0;
@@ -304,12 +312,31 @@ public class Recorder extends SparkListener {
                     ? ((Number) start.rootExecutionId().get()).longValue() : start.executionId());
                 out.integer(start.time()).text(start.description());
                 plan(out, start.sparkPlanInfo());
+                if (start.rootExecutionId().isDefined()
+                        && ((Number) start.rootExecutionId().get()).longValue() != start.executionId()) {
+                    roots.put(Long.valueOf(start.executionId()), start.rootExecutionId().get());
+                    if (roots.size() > NESTED_EXECUTIONS) {
+                        roots.remove(roots.keySet().iterator().next());
+                    }
+                }
             } else if (event instanceof SparkListenerSQLAdaptiveExecutionUpdate) {
                 SparkListenerSQLAdaptiveExecutionUpdate update = (SparkListenerSQLAdaptiveExecutionUpdate) event;
                 out.array(3).integer(PLAN_UPDATE).integer(update.executionId());
                 plan(out, update.sparkPlanInfo());
+            } else if (event instanceof SparkListenerSQLAdaptiveSQLMetricUpdates) {
+                long execution = ((SparkListenerSQLAdaptiveSQLMetricUpdates) event).executionId();
+                Object root = roots.get(Long.valueOf(execution));
+                Packer enclosing = root == null ? null : replanned(((Number) root).longValue());
+                if (enclosing != null) {
+                    hold(enclosing);
+                }
+                out = replanned(execution);
+                if (out == null) {
+                    return;
+                }
             } else if (event instanceof SparkListenerSQLExecutionEnd) {
                 SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
+                roots.remove(Long.valueOf(end.executionId()));
                 out.array(4).integer(EXECUTION_END).integer(end.executionId()).integer(end.time());
                 out.text(end.errorMessage().isDefined() ? (String) end.errorMessage().get() : null);
             } else if (event instanceof SparkListenerDriverAccumUpdates) {
@@ -507,6 +534,23 @@ public class Recorder extends SparkListener {
         }
     }
 
+    /**
+     * Writes an execution's plan as it is now, or returns null if it has ended.
+     *
+     * Where adaptive execution plans a subquery or a cached table anew, Spark tells the accumulators without
+     * their nodes.
+     */
+    private static Packer replanned(long execution) {
+        QueryExecution query = SQLExecution.getQueryExecution(execution);
+        if (query == null) {
+            return null;
+        }
+        Packer out = new Packer();
+        out.array(3).integer(PLAN_UPDATE).integer(execution);
+        plan(out, SparkPlanInfo.fromSparkPlan(query.executedPlan()));
+        return out;
+    }
+
     private static Packer executor(String id, String host, int cores, long time) {
         return new Packer().array(5).integer(EXECUTOR_ADDED).text(id).text(host).integer(cores).integer(time);
     }
@@ -575,8 +619,13 @@ public class Recorder extends SparkListener {
     // ---- The buffer
 
     private synchronized void keep(Packer out, long began) {
-        byte[] record = out.bytes();
         events++;
+        hold(out);
+        recordNs += System.nanoTime() - began;
+    }
+
+    private synchronized void hold(Packer out) {
+        byte[] record = out.bytes();
         Iterator oldest = live.values().iterator();
         while (held + record.length + OVERHEAD > capacity && oldest.hasNext()) {
             held -= ((byte[]) oldest.next()).length + OVERHEAD;
@@ -589,7 +638,6 @@ public class Recorder extends SparkListener {
             records.add(record);
             held += record.length + OVERHEAD;
         }
-        recordNs += System.nanoTime() - began;
     }
 
     private synchronized void replace(Map updates, Object key, Packer out) {

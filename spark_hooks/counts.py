@@ -67,11 +67,10 @@ def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...]
         if operator.is_source:
             came: Terms | None = own
         else:
-            came = _sum(
-                outs[found] if isinstance(found, Operator) else _records_read(found, vertex)
-                for found in operator.inputs
-                if isinstance(found, Operator) or found.shuffles
-            )
+            inputs = [found for found in operator.inputs if isinstance(found, Operator) or found.shuffles]
+            came = _sum(outs[found] if isinstance(found, Operator) else _read(found, READ_RECORDS) for found in inputs)
+            # Of what several operators read nobody tells which of them got how much.
+            came = came if vertex.shared.isdisjoint(inputs) else None
         went = came if operator.sink or (own is None and operator.node in _PASS_THROUGH) else own
         if operator is last and vertex.shuffles and vertex.writes is not None:
             went = _read(vertex.writes, WRITTEN_RECORDS)
@@ -112,11 +111,6 @@ def _bytes_out(vertex: Vertex) -> Terms | None:
 def _read(exchange: Exchange, metric: str) -> Terms | None:
     accumulator = exchange.metrics.get(metric)
     return None if accumulator is None else ((accumulator,),)
-
-
-def _records_read(exchange: Exchange, vertex: Vertex) -> Terms | None:
-    """What one operator read of an exchange."""
-    return None if exchange in vertex.shared else _read(exchange, READ_RECORDS)
 
 
 def _sum(parts: Iterable[Terms | None], empty: Terms | None = None) -> Terms | None:

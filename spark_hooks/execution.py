@@ -58,8 +58,6 @@ class Model:
         self._ended: OrderedDict[int, Execution] = OrderedDict()
         self._stages: dict[int, Stage] = {}
         self._shuffles: dict[int, Stage] = {}
-        self._owners: dict[int, plan.Graph] = {}
-        self._graphs: dict[plan.Graph, Execution] = {}
 
     def apply(self, events: Iterable[records.Record]) -> None:
         """Apply events; one that cannot be applied is noted in `faults`, and the rest goes on."""
@@ -175,7 +173,6 @@ class Model:
         self._executions[execution.id] = execution
         if len(self._executions) - len(self._ended) > RUNNING_EXECUTIONS:
             self._evict(next(held for held in self._executions.values() if held.id not in self._ended))
-        self._own(execution)
         if root is not None:
             root.inner.append(execution)
         elif job is not None:
@@ -188,14 +185,14 @@ class Model:
         execution = self._executions.get(event.execution)
         if execution is None:
             return
-        execution.replaced.append(execution.graph)
-        execution.graph = self._analyse(event.plan, execution.job, execution.own)
+        execution.replan(self._analyse(event.plan, execution.job, execution.own))
         execution.adaptive = _adaptive(event.plan)
         if execution.own and execution.root is not None:
-            execution.root.graph = execution.graph
-        self._own(execution)
-        for stage in execution.stages:
-            self._resolve(stage)
+            execution.root.replan(execution.graph)
+        # User code in foreachBatch executes the stream's plan in executions of its own.
+        for each in (execution, *execution.inner):
+            for stage in each.stages:
+                self._resolve(stage)
         if not execution.adaptive:
             self._show(execution)
 
@@ -216,10 +213,7 @@ class Model:
                 self._show(execution)
             # What a sampling job tells is known, though it counts nowhere.
             self.unknown_updates += sum(
-                bool(won.updates) and self._owners.keys().isdisjoint(won.updates)
-                for stage in execution.stages
-                if not stage.bound
-                for won in stage.won.values()
+                not execution.names(won.updates) for stage in execution.stages for won in stage.won.values()
             )
             if execution.root is None and execution.job.kind == "BATCH":
                 execution.job.end(event.time_ms, event.error or None)
@@ -235,11 +229,6 @@ class Model:
 
     def _analyse(self, root: records.PlanNode, job: Job | None, own: bool) -> plan.Graph:
         return plan.analyse(root, job.sink if own and job is not None else None)
-
-    def _own(self, execution: Execution) -> None:
-        self._graphs[execution.graph] = execution
-        for accumulator in execution.graph.accumulators:
-            self._owners[accumulator] = execution.graph
 
     def _show(self, execution: Execution) -> None:
         """Take an execution's plan into its job's graph, and tell which vertices are there now."""
@@ -273,12 +262,6 @@ class Model:
                 self._stages.pop(stage_id, None)
             if self._shuffles.get(stage.shuffle) is stage:
                 del self._shuffles[stage.shuffle]
-        for graph in (execution.graph, *execution.replaced):
-            if self._graphs.get(graph) is execution:
-                del self._graphs[graph]
-            for accumulator in graph.accumulators:
-                if self._owners.get(accumulator) is graph:
-                    del self._owners[accumulator]
 
     # ---- Spark jobs and stages
 
@@ -333,39 +316,48 @@ class Model:
         if stage.execution in stage.bound or not stage.scopes:
             return
         # What only other vertices have rules a vertex out: sampling for a range partitioning is no work of its reader.
+        # Generated code that none has is of a plan that is not told yet, as where a cache is filled.
         known = stage.scopes & {scope for vertex in graph.vertices for scope in vertex.scopes}
+        if any(scope.startswith(plan.CODEGEN) for scope in stage.scopes - known):
+            return
         fitting = [each for each in graph.vertices if each.shuffles == stage.shuffles and known <= each.scopes]
         if known and fitting:
-            self._bind(stage, stage.execution, graph, min(fitting, key=lambda vertex: len(vertex.scopes - known)))
+            self._bind(stage, stage.execution, None, min(fitting, key=lambda vertex: len(vertex.scopes - known)))
 
     def _bind_by_updates(self, stage: Stage, updates: Mapping[int, int]) -> bool:
         """
         Find the vertices that a stage executes, one of each execution, by the accumulators it updated.
 
+        They are its own, and the one that encloses it where foreachBatch reads the stream. Plans of others may have
+        the same accumulators, as those of two queries that read one cached table; that is no work of theirs.
+
         Returns:
             Whether one was found that was not known before: what was counted must be counted anew.
         """
         found = False
-        graphs = {self._owners[accumulator] for accumulator in updates if accumulator in self._owners}
-        graphs -= {graph for graph, _ in stage.bound.values()}
-        for graph in sorted(graphs, key=lambda graph: graph is not stage.execution.graph):
-            # Where two executions share a plan, it is the one whose job runs the stage.
-            execution = stage.execution if graph is stage.execution.graph else self._graphs[graph]
+        own = stage.execution
+        for execution in (own,) if own.root is None else (own, own.root):
             known = stage.bound.get(execution)
-            # A stage that does nothing of its own plan only samples what feeds it.
-            if execution is not stage.execution and stage.execution not in stage.bound:
+            if known is not None and known[0] is execution.graph:
                 continue
-            vertex = stage.vertex_of(graph, updates)
+            if execution is not own:
+                updates = {each: value for each, value in updates.items() if each not in own.accumulators}
+                if not updates or stage.samples_stream():
+                    continue
             # An accumulator that an older plan alone has says nothing against the newer one.
-            if vertex is not None and (known is None or graph is execution.graph):
-                self._bind(stage, execution, graph, vertex)
-                found = True
+            older = reversed(execution.replaced) if known is None else ()
+            for graph in (execution.graph, *older):
+                vertex = stage.vertex_of(graph, updates)
+                if vertex is not None:
+                    self._bind(stage, execution, graph, vertex)
+                    found = True
+                    break
         return found
 
-    def _bind(self, stage: Stage, execution: Execution, graph: plan.Graph, vertex: plan.Vertex) -> None:
+    def _bind(self, stage: Stage, execution: Execution, graph: plan.Graph | None, vertex: plan.Vertex) -> None:
         job = stage.execution.job
         if job is not None:
-            bound = job.bind(vertex, execution.own)
+            bound = job.bind(vertex, execution.own, vertex.cached if stage.samples(vertex) else None)
             bound.vertex.run_stage(stage.tasks)
             if execution in stage.bound:
                 stage.drop_live(stage.bound[execution][1])

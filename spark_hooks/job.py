@@ -109,9 +109,16 @@ class Bound:
 
     Args:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
+        only: Accumulators that count; None for all.
     """
 
-    def __init__(self, plan_vertex: plan.Vertex, vertex: JobVertex, columns: Sequence[int | None]) -> None:
+    def __init__(
+        self,
+        plan_vertex: plan.Vertex,
+        vertex: JobVertex,
+        columns: Sequence[int | None],
+        only: frozenset[int] | None = None,
+    ) -> None:
         self.vertex = vertex
         # Worked out here, for a plan's walk is too long to be taken for every task.
         self._columns: dict[int, list[int]] = {}
@@ -120,6 +127,8 @@ class Bound:
             if column is None or found is None:
                 continue
             for term in found:
+                if only is not None and only.isdisjoint(term):
+                    continue
                 if len(term) == 1:
                     self._columns.setdefault(term[0], []).append(column)
                 else:
@@ -212,16 +221,19 @@ class Job:
                 continue
             self.bind(vertex, own)
 
-    def bind(self, vertex: plan.Vertex, own: bool) -> Bound:
+    def bind(self, vertex: plan.Vertex, own: bool, only: frozenset[int] | None = None) -> Bound:
         """
         Return the job's vertex that `vertex` is, added if it is new.
+
+        Args:
+            only: Accumulators that count; None for all.
 
         Where Spark shows an empty source in place of the real one, the vertex at the same place of the
         plan is meant: a batch without rows renames nothing.
         """
         known = self._known(vertex, own)
         if known is not None and known.id != vertex.id:
-            return Bound(vertex, known, _columns(vertex, known))
+            return Bound(vertex, known, _columns(vertex, known), only)
         if known is None:
             self._make_room()
             known = self.vertices[vertex.id] = JobVertex(vertex)
@@ -230,7 +242,7 @@ class Job:
             self.revision += 1
         if own and not vertex.empty:
             self._positions[vertex.position] = vertex.id
-        return Bound(vertex, known, tuple(range(len(known.known))))
+        return Bound(vertex, known, tuple(range(len(known.known))), only)
 
     def show(self, graphs: Iterable[tuple[plan.Graph, bool]]) -> None:
         """

@@ -11,11 +11,13 @@ stands above it away, and neither the other side nor the join may change its nam
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 
+from spark_hooks.descriptions import SKEW, stable
 from spark_hooks.records import PlanNode
 
 ROWS = "number of output rows"
@@ -28,9 +30,9 @@ DESCRIPTION_LENGTH = 16_384
 # Not operators: wrappers of code generation and of adaptive execution.
 _WRAPPERS = re.compile(
     r"WholeStageCodegen \(\d+\)|InputAdapter|AdaptiveSparkPlan|\w*QueryStage|AQEShuffleRead|CustomShuffleReader"
-    r"|ReusedExchange|ReusedSubquery|EmptyRelation|PlanLater"
+    r"|ReusedExchange|ReusedSubquery|LogicalQueryStage|PlanLater"
 )
-_CODEGEN = "WholeStageCodegen "
+CODEGEN = "WholeStageCodegen "
 _SHUFFLE = "Exchange"
 _BROADCAST = "BroadcastExchange"
 # What the driver collects and hands on as a value; its rows are no operator's input.
@@ -42,36 +44,14 @@ _SINKS = re.compile(
     r"WriteToDataSourceV2|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|WriteFiles|Execute InsertInto|"
     r"WriteToContinuousDataSource|ReplaceData|WriteDelta"
 )
+# Below them stands what fills the cache, once, in whichever stage comes first.
+_CACHED = re.compile(r"InMemoryTableScan|Scan In-memory table .*", re.DOTALL)
+# What adaptive execution found to be empty; below it stands the plan that it gave up: nodes of the logical plan, but
+# for the stages that had run.
+_EMPTY = "EmptyRelation"
+_RAN = "LogicalQueryStage"
 # Spark 4.1 and later show under it the plan of the stream that fed it; it is a plan of its own.
-_FED_BY_RDD = "Scan ExistingRDD"
-
-_SKEW = re.compile(r"\(skew=true\)")
-_VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r", state info \[.*$", re.DOTALL), ""),
-    # Spark cuts what it tells of a file scan at 100 characters, volatile ones included, and a path without its bracket.
-    (re.compile(r"Location: \w+ ?\(\d+ paths?\)\[.*?(?=, [A-Z]\w*: |$)"), "Location"),
-    (re.compile(r"(\b[A-Z]\w*: )(?:(?!, [A-Z]\w*: ).)*\.\.\.(?=, [A-Z]\w*: |$)"), r"\1..."),
-    (re.compile(r",? ?\[(plan_id|id)=#?\d+\]"), ""),
-    (re.compile(r", (ENSURE_REQUIREMENTS|REQUIRED_BY_STATEFUL_OPERATOR|REPARTITION_BY_\w+|REBALANCE_\w+)"), ""),
-    (re.compile(r"((?:hash|range)partitioning\(.*), \d+\)"), r"\1)"),
-    (re.compile(r"(RoundRobinPartitioning|UnknownPartitioning)\(\d+\)"), r"\1()"),
-    (re.compile(r"splits=(?:Some\(\d+\)|\d+)"), "splits"),
-    (re.compile(r"\[epoch: \d+, "), "["),
-    (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
-    (re.compile(r"#\d+L?"), ""),
-    (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
-    (re.compile(r"@[0-9a-f]{1,8}\b"), ""),
-    (_SKEW, ""),
-    # current_timestamp() and its kin are literals that differ in every batch; a window's length, in microseconds,
-    # may have as many digits, but it ends in zeros.
-    (re.compile(r"\b\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)?"), "<timestamp>"),
-    (re.compile(r"\b1(?:[7-9]\d{8}(?<!000000)|\d{12}(?<!000000)|\d{15})\b"), "<timestamp>"),
-    # Every batch gives rand(), uuid() and shuffle() new seeds, every restart gives sample() one.
-    (re.compile(r"\b(randn?)\(-?\d+\)"), r"\1()"),
-    (re.compile(r"\bSome\(-?\d+\)"), "Some()"),
-    (re.compile(r"^(Sample .*), -?\d+$"), r"\1"),
-    (re.compile(r"-?\b\d{17,19}\b"), "<number>"),
-)
+FED_BY_RDD = "Scan ExistingRDD"
 
 
 @dataclass(slots=True, eq=False)
@@ -144,19 +124,22 @@ class Vertex:
     Args:
         operators: From source to sink; every operator after its inputs.
         reads: Every exchange that it reads, once.
-        shared: Of these, what several of its operators read; Spark counts for all of them together.
+        shared: What several of its operators read, an exchange or what fills a cache; Spark counts for all of
+            them together.
         writes: The exchange that it feeds; None for the last vertex of a plan.
         scopes: Names that the RDD scopes of its stages carry.
         empty: A source of it is Spark's stand-in for a source without new rows.
+        cached: Accumulators of what fills a cache that it reads.
     """
 
     id: str = ""
     operators: list[Operator] = field(default_factory=list)
     reads: list[Exchange] = field(default_factory=list)
-    shared: frozenset[Exchange] = frozenset()
+    shared: frozenset[Operator | Exchange] = frozenset()
     writes: Exchange | None = None
     scopes: set[str] = field(default_factory=set)
     empty: bool = False
+    cached: frozenset[int] = frozenset()
     position: tuple[int, ...] = ()
 
     @property
@@ -201,17 +184,8 @@ def accumulators(root: PlanNode) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_accumulators(root)))
 
 
-def stable(description: str) -> str:
-    """Return a description without what differs between batches, restarts and machines."""
-    for pattern, replacement in _VOLATILE:
-        description = pattern.sub(replacement, description)
-    return description
-
-
 def short_name(text: str) -> str:
-    """
-    Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'.
-    """
+    """Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'."""
     name = re.split(r"[\[(@]", text.strip(), maxsplit=1)[0]
     name = re.sub(r"\$\$anon\$\d+", "", name).rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
     name = re.sub(r"(StreamingWrite|Table|Sink|Scan)$", "", name)
@@ -224,6 +198,7 @@ class _Analysis:
     def __init__(self, sink: str | None) -> None:
         self._sink = sink
         self._exchanges: dict[int, Exchange] = {}
+        self._caches: dict[tuple[Vertex, tuple[int, ...]], list[Operator | Exchange]] = {}
         self._vertices: list[Vertex] = []
 
     def graph(self, root: PlanNode) -> Graph:
@@ -242,26 +217,31 @@ class _Analysis:
 
     def _segment(self, node: PlanNode, vertex: Vertex, codegen: str | None = None) -> list[Operator | Exchange]:
         """Add what stands at and below `node` to `vertex`; return what its parent reads."""
-        name = _SKEW.sub("", node.name).strip()
+        name = SKEW.sub("", node.name).strip()
         if name in _EXCHANGES:
             return [self._exchange(node, name, vertex)]
-        if _WRAPPERS.fullmatch(name):
-            if name.startswith(_CODEGEN):
+        if _WRAPPERS.fullmatch(name) or (name == _EMPTY and all(child.name == _RAN for child in node.children)):
+            if name.startswith(CODEGEN):
                 codegen = name
             elif name == "InputAdapter":
                 codegen = None
             if name.startswith("PlanLater"):
                 return []
             return [found for child in node.children for found in self._segment(child, vertex, codegen)]
-        children = () if name == _FED_BY_RDD else node.children
-        inputs = [found for child in children for found in self._segment(child, vertex, codegen)]
+        if name == _EMPTY:
+            inputs = self._given_up(node, vertex)
+        elif _CACHED.fullmatch(name):
+            inputs = self._cache(node, vertex)
+        else:
+            children = () if name == FED_BY_RDD else node.children
+            inputs = [found for child in children for found in self._segment(child, vertex, codegen)]
         vertex.scopes.add(codegen or node.name)
-        if name == "LocalTableScan" and "<empty>" in node.description:
+        if name == _EMPTY or (name == "LocalTableScan" and "<empty>" in node.description):
             vertex.empty = True
         sink = bool(_SINKS.match(name))
-        source = all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
+        source = name != _EMPTY and all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
         operator = Operator(
-            id=_hash(name, "" if sink else stable(node.description), *(_reference(found) for found in inputs)),
+            id=_hash(name, "" if sink else stable(node.description), *map(_reference, inputs)),
             name=_operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=node.description[:DESCRIPTION_LENGTH],
@@ -272,6 +252,24 @@ class _Analysis:
         )
         vertex.operators.append(operator)
         return [operator]
+
+    def _given_up(self, node: PlanNode, vertex: Vertex) -> list[Operator | Exchange]:
+        """Add the stages that ran before the plan at `node` was found to be empty; they do not tell it apart."""
+        for child in node.children:
+            (self._segment if child.name == _RAN else self._given_up)(child, vertex)
+        return []
+
+    def _cache(self, node: PlanNode, vertex: Vertex) -> list[Operator | Exchange]:
+        """Add what fills the cache that `node` reads to `vertex`, once however many of its nodes read it."""
+        key = (vertex, accumulators(node)[len(node.metrics) // 2 :])
+        found = self._caches.get(key)
+        if found is None:
+            first = len(vertex.operators)
+            found = self._caches[key] = [each for child in node.children for each in self._segment(child, vertex)]
+            for operator in vertex.operators[first:]:
+                read = (each.metrics.values() for each in operator.inputs if isinstance(each, Exchange))
+                vertex.cached = vertex.cached.union(operator.rows, *read)
+        return found
 
     def _exchange(self, node: PlanNode, name: str, reader: Vertex) -> Exchange:
         metrics = dict(_metrics(node))
@@ -307,7 +305,7 @@ class _Analysis:
 
 def _stand_in(vertex: Vertex) -> Operator:
     """What a vertex does whose exchange reads another one directly, and a plan that was found to be empty."""
-    node = vertex.reads[0].node if vertex.reads else "EmptyRelation"
+    node = vertex.reads[0].node if vertex.reads else _EMPTY
     identity = _hash(node, "", *(_reference(found) for found in vertex.reads))
     return Operator(identity, node, node, "", (), tuple(vertex.reads))
 
@@ -318,7 +316,7 @@ def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:
 
 def _accumulators(node: PlanNode) -> Iterator[int]:
     yield from node.metrics[1::2]
-    for child in () if node.name == _FED_BY_RDD else node.children:
+    for child in () if node.name == FED_BY_RDD else node.children:
         yield from _accumulators(child)
 
 
@@ -364,14 +362,9 @@ def _name(vertex: Vertex) -> None:
             operator.id = _hash(operator.id, str(ids[operator.id]))
 
 
-def _shared(vertex: Vertex) -> frozenset[Exchange]:
-    seen: set[Exchange] = set()
-    shared: set[Exchange] = set()
-    for operator in vertex.operators:
-        for found in operator.inputs:
-            if isinstance(found, Exchange):
-                (shared if found in seen else seen).add(found)
-    return frozenset(shared)
+def _shared(vertex: Vertex) -> frozenset[Operator | Exchange]:
+    readers = Counter(found for operator in vertex.operators for found in operator.inputs)
+    return frozenset(found for found, times in readers.items() if times > 1)
 
 
 def _identify(vertices: list[Vertex]) -> None:

@@ -48,6 +48,7 @@ class Execution:
         adaptive: Its plan is still being changed; only what runs is shown.
         replaced: What adaptive execution has planned before `graph`.
         driver: SQL metrics that the driver set.
+        accumulators: Of every metric of every plan that it had.
     """
 
     id: int
@@ -62,6 +63,20 @@ class Execution:
     stages: list[Stage] = field(default_factory=list)
     inner: list[Execution] = field(default_factory=list)
     driver: dict[int, int] = field(default_factory=dict)
+    accumulators: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.accumulators = set(self.graph.accumulators)
+
+    def replan(self, graph: plan.Graph) -> None:
+        """Adaptive execution goes on with another plan."""
+        self.replaced.append(self.graph)
+        self.graph = graph
+        self.accumulators.update(graph.accumulators)
+
+    def names(self, updates: Mapping[int, int]) -> bool:
+        """Whether its plans, and those of the execution that encloses it, have all of these accumulators."""
+        return self.outermost.accumulators.issuperset(updates.keys() - self.accumulators)
 
     @property
     def outermost(self) -> Execution:
@@ -78,7 +93,8 @@ class Stage:
         ids: Spark's. With adaptive execution a map stage is a job of its own; what it wrote and was lost is
             written again by a stage of the reader's job, under another id.
         bound: The vertices it executes, with the plan they stand in: its own execution's, and with
-            foreachBatch the query's too. One of each, however often adaptive execution plans anew.
+            foreachBatch the query's too. One of each, however often adaptive execution plans anew; without
+            a plan while nothing but the names of its RDDs' scopes has told so.
         won: Partition → the success that counts.
         running: Task id → partition.
     """
@@ -88,7 +104,7 @@ class Stage:
     tasks: int
     shuffle: int
     scopes: frozenset[str]
-    bound: dict[Execution, tuple[plan.Graph, Bound]] = field(default_factory=dict)
+    bound: dict[Execution, tuple[plan.Graph | None, Bound]] = field(default_factory=dict)
     won: dict[int, Won] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
 
@@ -125,22 +141,45 @@ class Stage:
             won.take_out()
             self.count(won)
 
+    def samples(self, vertex: plan.Vertex) -> bool:
+        """
+        Whether the stage can only sample what feeds the vertex's shuffle.
+
+        Range partitioning does so in a job of its own, on the same accumulators. A cache that is filled on the way
+        is filled once: what stands below it counts in whichever stage comes first.
+        """
+        return vertex.shuffles and not self.shuffles
+
+    def samples_stream(self) -> bool:
+        """
+        Whether what it reads of the stream that user code was handed in foreachBatch is only sampled.
+
+        Rows need not have come through to tell: where the stream feeds nothing but shuffles, a stage that writes
+        none samples, unless it fills a cache.
+        """
+        if self.bound.get(self.execution, (None,))[0] is not None:
+            return False
+        fed = [
+            vertex
+            for vertex in self.execution.graph.vertices
+            if any(operator.node == plan.FED_BY_RDD for operator in vertex.operators)
+        ]
+        return bool(fed) and all(self.samples(vertex) and not vertex.cached for vertex in fed)
+
     def vertex_of(self, graph: plan.Graph, updates: Mapping[int, int]) -> plan.Vertex | None:
         """
         Return the vertex of a plan that most of a task's updates speak of, or None.
 
-        What feeds a shuffle counts in map stages only: range partitioning samples its input in a job of its
-        own, on the same accumulators. What ends a plan may run in a map stage: of user code in foreachBatch.
+        What ends a plan may run in a map stage: of user code in foreachBatch.
         """
         best, most = None, 0
         for vertex in graph.vertices:
-            if vertex.shuffles and not self.shuffles:
-                continue
-            speaking = sum(row in updates for operator in vertex.operators for row in operator.rows)
+            told = vertex.cached.intersection(updates) if self.samples(vertex) else updates
+            speaking = sum(row in told for operator in vertex.operators for row in operator.rows)
             for exchange in vertex.reads:
-                speaking += any(exchange.metrics.get(metric) in updates for metric in _READ)
+                speaking += any(exchange.metrics.get(metric) in told for metric in _READ)
             if vertex.writes is not None:
-                speaking += any(vertex.writes.metrics.get(metric) in updates for metric in _WRITTEN)
+                speaking += any(vertex.writes.metrics.get(metric) in told for metric in _WRITTEN)
             if speaking > most:
                 best, most = vertex, speaking
         return best

@@ -195,6 +195,15 @@ def test_an_exchange_read_twice_by_one_vertex_is_counted_once() -> None:
     assert (found["records_in"], found["bytes_in_local"], found["buffers_in_local"]) == (50, 4000, 6)
 
 
+def test_what_fills_a_cache_is_counted_once_however_often_it_is_read() -> None:
+    """Two scans of one cache in a vertex: which of them got what filled it is not known."""
+    filling = node("Filter", SCAN, rows=2)
+    root = node("Union", *(node("InMemoryTableScan", filling, rows=number) for number in (3, 4)), rows=5)
+    counts = counted(root, {1: 7, 2: 6, 3: 6, 4: 6, 5: 12})
+    assert counts.operators == ((7, 7), (7, 6), (None, 6), (None, 6), (12, 12))
+    assert totals(counts)["records_in"] == 7
+
+
 def test_an_exchange_read_twice_by_one_operator_is_counted_once() -> None:
     """Then what the operator read is known, too."""
     counts = counted(node("ShuffledHashJoin", READ, node("ReusedExchange", READ), rows=3), {12: 50, 3: 11})

@@ -130,6 +130,29 @@ def test_an_empty_relation_keeps_what_ran() -> None:
     assert ids(analyse(empty + "\n".join(lines), None)) == ids(analyse(whole, None))
 
 
+def test_a_plan_that_was_given_up_is_no_chain_of_operators() -> None:
+    """Nodes of the logical plan never ran; the stages that fed them did, and stay."""
+    empty = """
+Filter
+  EmptyRelation | EmptyRelation [plan_id=48]
+    Join | Join Inner, (id#6L = other#3L)
+      LogicalQueryStage | LogicalQueryStage Filter, ShuffleQueryStage 0
+        Exchange | Exchange hashpartitioning(k, 3)
+          Filter
+            Scan json t
+      Project | Project [a]
+        LogicalQueryStage | LogicalQueryStage Filter, ShuffleQueryStage 1
+          Exchange | Exchange hashpartitioning(k, 3)
+            Scan json u
+"""
+    graph = analyse(empty, None)
+    assert chains(graph) == ["Source: json t -> Filter", "Source: json u", "EmptyRelation -> Filter"]
+    assert len(graph.vertices[-1].reads) == 2
+    assert graph.vertices[-1].empty
+    assert not graph.vertices[0].empty
+    assert not any(operator.is_source for operator in graph.vertices[-1].operators)
+
+
 def test_plan_later_is_no_input() -> None:
     """A fake child of Spark's says nothing."""
     graph = analyse("Project\n  PlanLater | PlanLater Filter (a#1 > 2)", None)
