@@ -127,16 +127,11 @@ class Rest:
 
     def _request(self, path: str) -> urllib3.BaseHTTPResponse:
         try:
-            return self._pool.request("GET", self.url + path, headers=self._headers)
-        except urllib3.exceptions.ProtocolError:
-            # A connection that was kept may have been closed by the other side just now: once more, on a new one.
-            return self._request_anew(path)
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise self._unreachable(error) from None
-
-    def _request_anew(self, path: str) -> urllib3.BaseHTTPResponse:
-        try:
-            return self._pool.request("GET", self.url + path, headers=self._headers)
+            try:
+                return self._pool.request("GET", self.url + path, headers=self._headers)
+            except urllib3.exceptions.ProtocolError:
+                # A connection that was kept may be closed by the other side just now: once more, on a new one.
+                return self._pool.request("GET", self.url + path, headers=self._headers)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._unreachable(error) from None
 
