@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.conftest import Rest, eventually
-from tests.e2e.event_log import EventLog, Rows
+from tests.e2e.event_log import OLD_PREFIX, EventLog, Rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,7 +113,11 @@ def table(column: dict[int, str]) -> Rows:
 def counts(rest: Rest, jid: str, vertex: dict[str, Any]) -> dict[str, Rows]:
     """Metric, with its operator's name → subtask → count; zeros and rates left out."""
     columns = rest.columns(jid, vertex["id"]).items()
-    return {metric: table(column) for metric, column in columns if "numRecords" in metric and "Per" not in metric}
+    return {
+        metric.removeprefix(OLD_PREFIX): table(column)
+        for metric, column in columns
+        if "numRecords" in metric and "Per" not in metric
+    }
 
 
 def exact(driver: Driver, rest: Rest, scenario: str, run_id: str) -> tuple[EventLog, list[dict[str, Rows]]]:

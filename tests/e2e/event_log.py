@@ -12,6 +12,9 @@ from typing import Any
 Rows = dict[int, int]
 """Partition → rows."""
 
+OLD_PREFIX = "Python"
+"""MapInArrow is PythonMapInArrow before Spark 4; here it has its new name."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -98,7 +101,7 @@ class EventLog:
         found = {
             told["accumulatorId"]
             for node in self._nodes
-            if node["simpleString"].startswith(description)
+            if node["simpleString"].removeprefix(OLD_PREFIX).startswith(description)
             for told in node["metrics"]
             if told["name"] == metric
         }

@@ -43,8 +43,8 @@ def test_live_counts_of_a_failed_attempt_stand_until_the_retry_passes_them(local
     seen: list[tuple[int, int]] = []
     while rest.get(f"/jobs/{jid}")["state"] == "RUNNING":
         [subtask] = rest.get(f"/jobs/{jid}/vertices/{vertex}")["subtasks"]
-        rows = rest.columns(jid, vertex).get("MapInArrow.numRecordsOut", {})
-        seen.append((subtask["attempt"], int(rows.get(0, "0"))))
+        rows = counts(rest, jid, {"id": vertex}).get("MapInArrow.numRecordsOut", {})
+        seen.append((subtask["attempt"], rows.get(0, 0)))
         time.sleep(0.25)
     assert all(now >= before for (_, before), (_, now) in pairwise(seen)), seen
     assert max(rows for attempt, rows in seen if attempt == 0) >= 60, seen
