@@ -306,6 +306,8 @@ def test_top_gives_the_terminal_back_while_it_is_stopped(service: str, terminal:
         terminal.await_drawn(b"anchor-main")
         process.send_signal(signal.SIGTSTP)
         terminal.await_drawn(ORDINARY, VISIBLE)
+        # It stops after that, and would sleep through a SIGCONT that came before.
+        assert os.WIFSTOPPED(os.waitpid(process.pid, os.WUNTRACED)[1])
         process.send_signal(signal.SIGCONT)
         terminal.await_drawn(b"anchor-main")
         leave(terminal, process, lambda: process.send_signal(signal.SIGINT))
