@@ -20,7 +20,7 @@ import urllib3
 
 from service.config import Config
 from service.server import listen, url
-from spark_hooks.pusher import HttpTransport
+from spark_hooks.transport import HttpTransport
 from streamgauge import wire
 from streamgauge.errors import SettingError
 
