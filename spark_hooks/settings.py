@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from urllib.parse import urlsplit
 
-from streamgauge.environment import PREFIX, nearest, refuse_unknown, truth
+from streamgauge.environment import DEFAULT_URL, PREFIX, check_url, nearest, refuse_unknown, truth
 from streamgauge.errors import SettingError
 
-DEFAULT_URL = "http://127.0.0.1:8081"
 CONF_PREFIX = "spark.streamgauge."
 
 _TOKEN = re.compile(r"[\x21-\x7e]*")
@@ -40,7 +38,7 @@ class Settings:
         Raises:
             SettingError: naming the setting; neither a token nor a password is repeated.
         """
-        _check_url(self.url)
+        check_url("url", self.url, "`token`")
         if not _TOKEN.fullmatch(self.token or ""):
             raise SettingError("token: expected visible ASCII characters only, without spaces or line breaks")
         if not 100 <= self.interval_ms <= 60_000:
@@ -81,18 +79,6 @@ class Settings:
             interval_ms=_whole("interval_ms", found.get("interval_ms", 1000)),
             enabled=truth("enabled", str(found.get("enabled", True))),
         )
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    if "@" in url:
-        raise SettingError("url: expected no user and password in it; the collector's password is `token`")
-    if not fits or re.search(r"[\s?#]", url):
-        raise SettingError(f"url {url!r}: expected http://host:port or https://host:port of a collector")
 
 
 def _whole(name: str, value: object) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from streamgauge.environment import DEFAULT_URL
 from streamgauge.errors import StreamgaugeError
 from streamgauge.version import __version__
 
@@ -52,7 +53,7 @@ def serve(**options: object) -> None:
 
 
 @main.command(context_settings={"allow_interspersed_args": False})
-@click.option("--collector", metavar="URL", help="Where the collector listens.  [default: http://127.0.0.1:8081]")
+@click.option("--collector", metavar="URL", help=f"Where the collector listens.  [default: {DEFAULT_URL}]")
 @click.option("--token", help="Its push token, where it asks for one; better in STREAMGAUGE_TOKEN, which `ps` hides.")
 @click.option("--interval-ms", type=int, help="Between two pushes, 100 to 60000.  [default: 1000]")
 @click.option("-m", "module", is_flag=True, help="COMMAND is a Python module, as after python -m.")
@@ -133,7 +134,7 @@ def _reading(command: Callable[..., None]) -> Callable[..., None]:
             "--collector",
             metavar="URL",
             envvar="STREAMGAUGE_URL",
-            default="http://127.0.0.1:8081",
+            default=DEFAULT_URL,
             show_default=True,
             help="Where the service listens; else STREAMGAUGE_URL.",
         ),

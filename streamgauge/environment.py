@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
 
 from streamgauge.errors import SettingError
 
 PREFIX = "STREAMGAUGE_"
+
+DEFAULT_URL = "http://127.0.0.1:8081"
+"""Where a service listens unless it is told otherwise."""
 
 HOOKS = frozenset({f"{PREFIX}{name}" for name in ("ENABLED", "URL", "TOKEN", "INTERVAL_MS")})
 """What the hooks read; `spark_hooks.settings.Settings` is their manual."""
@@ -49,6 +54,28 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     found = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(names)}"
+
+
+def check_url(name: str, url: str, token: str) -> None:
+    """
+    Refuse what cannot be the URL of a collector.
+
+    Args:
+        name: Of the setting.
+        token: Where its token is given, instead of a password in the URL.
+
+    Raises:
+        SettingError: without repeating a password.
+    """
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if "@" in url:
+        raise SettingError(f"{name}: expected no user and password in it; the collector's token is {token}")
+    if not fits or re.search(r"[\s?#]", url):
+        raise SettingError(f"{name} {url!r}: expected http://host:port or https://host:port of a collector")
 
 
 def truth(name: str, value: str) -> bool:

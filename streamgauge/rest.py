@@ -6,11 +6,11 @@ import re
 import threading
 from collections.abc import Sequence
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 import urllib3
 
+from streamgauge.environment import check_url
 from streamgauge.errors import ReadError, SettingError
 
 CONNECT_TIMEOUT_S = 2.0
@@ -44,7 +44,8 @@ class Rest:
     """
 
     def __init__(self, url: str, token: str | None) -> None:
-        self.url = _checked(url)
+        check_url("--collector", url, "--token")
+        self.url = url.rstrip("/")
         self.requests = 0
         self.date: str | None = None
         if not _TOKEN.fullmatch(token or ""):
@@ -157,19 +158,6 @@ class Rest:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self.foreign(f"HTTP {answer.status}")
         return ReadError(f"{self.url} refuses (HTTP {answer.status}): {_one_line(words)}")
-
-
-def _checked(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    if "@" in url:
-        raise SettingError("--collector: expected no user and password in the URL; the read token is --token")
-    if not fits or re.search(r"[\s?#]", url):
-        raise SettingError(f"--collector {url!r}: expected http://host:port or https://host:port of a service")
-    return url.rstrip("/")
 
 
 def _reason(error: BaseException) -> str:

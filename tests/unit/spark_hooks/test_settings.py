@@ -143,7 +143,7 @@ def test_a_password_in_the_url_is_refused_and_not_repeated(url: str) -> None:
     """It would stand in every warning line, and the collector would not see it."""
     with pytest.raises(SettingError) as refused:
         read(arguments={"url": url})
-    assert str(refused.value) == "url: expected no user and password in it; the collector's password is `token`"
+    assert str(refused.value) == "url: expected no user and password in it; the collector's token is `token`"
 
 
 @pytest.mark.parametrize("token", ["hunter2\n", "hunter2 x", "hunter2\r\nX: y", "hunter2é"])
