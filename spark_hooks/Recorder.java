@@ -71,7 +71,7 @@ public class Recorder extends SparkListener {
     private static final int OVERHEAD = 64;
 
     /** Nested executions that are held; more can only be such whose end Spark's queue had to drop. */
-    private static final int NESTED_EXECUTIONS = 1024;
+    private static final int NESTED = 1024;
 
     private final long capacity;
     private final Object session;
@@ -315,7 +315,7 @@ public class Recorder extends SparkListener {
                 if (start.rootExecutionId().isDefined()
                         && ((Number) start.rootExecutionId().get()).longValue() != start.executionId()) {
                     roots.put(Long.valueOf(start.executionId()), start.rootExecutionId().get());
-                    if (roots.size() > NESTED_EXECUTIONS) {
+                    if (roots.size() > NESTED) {
                         roots.remove(roots.keySet().iterator().next());
                     }
                 }

@@ -29,6 +29,8 @@ def test_sampling_counts_nothing_in_a_stream_either(session: Session) -> None:
     told, work, progress = session.streaming("stream by range", frame)
     assert work.rows["Filter"] == 2 * len(KEPT)
     source, sink = told.vertex("Source: json -> Filter"), told.vertex("Sink: Noop")
+    # Files are read with the filter, so the scan's rows are those that passed it.
+    assert source.rows["in"] == source.rows["Filter.in"] == len(KEPT)
     assert source.rows["Filter.out"] == work.written == sink.rows["in"] == sink.rows["out"] == len(KEPT)
     assert sum(each["sink"]["numOutputRows"] for each in progress) == len(KEPT)
 
