@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 SKEW = re.compile(r"\(skew=true\)")
-_VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
+# What differs in every plan. It goes first: what is left of a node is mostly the same again in the next batch.
+_NUMBERED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r", state info \[.*$", re.DOTALL), ""),
+    (re.compile(r",? ?\[(plan_id|id)=#?\d+\]"), ""),
+    (re.compile(r"#\d+L?"), ""),
+)
+_VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     # Spark cuts what it tells of a file scan at 100 characters, volatile ones included, and a path without its bracket.
     (re.compile(r"Location: \w+ ?\(\d+ paths?\)\[.*?(?=, [A-Z]\w*: |$)"), "Location"),
     (re.compile(r"(\b[A-Z]\w*: )(?:(?!, [A-Z]\w*: ).)*\.\.\.(?=, [A-Z]\w*: |$)"), r"\1..."),
-    (re.compile(r",? ?\[(plan_id|id)=#?\d+\]"), ""),
     (re.compile(r", (ENSURE_REQUIREMENTS|REQUIRED_BY_STATEFUL_OPERATOR|REPARTITION_BY_\w+|REBALANCE_\w+)"), ""),
     (re.compile(r"((?:hash|range)partitioning\(.*), \d+\)"), r"\1)"),
     (re.compile(r"(RoundRobinPartitioning|UnknownPartitioning)\(\d+\)"), r"\1()"),
     (re.compile(r"splits=(?:Some\(\d+\)|\d+)"), "splits"),
     (re.compile(r"\[epoch: \d+, "), "["),
     (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
-    (re.compile(r"#\d+L?"), ""),
     (re.compile(r"\bReusedSubquery (?=Subquery)"), ""),
     (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
     (re.compile(r"@[0-9a-f]{1,8}\b"), ""),
@@ -36,6 +40,15 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def stable(description: str) -> str:
     """Return a description without what differs between batches, restarts and machines."""
-    for pattern, replacement in _VOLATILE:
+    return _settled(_without(_NUMBERED, description))
+
+
+@lru_cache(maxsize=1024)
+def _settled(description: str) -> str:
+    return _without(_VOLATILE, description)
+
+
+def _without(patterns: tuple[tuple[re.Pattern[str], str], ...], description: str) -> str:
+    for pattern, replacement in patterns:
         description = pattern.sub(replacement, description)
     return description
