@@ -77,7 +77,9 @@ def said(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def started(*arguments: str, **streams: int) -> Iterator[subprocess.Popen[bytes]]:
     """A command that runs on; ended if the test has not done so."""
-    process = subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, env=environment(), **streams)  # type: ignore[call-overload]
+    command = [*COMMAND, *arguments]
+    # A process group of its own, as a shell gives one: the tests' may be an orphaned one, which Ctrl-Z does not stop.
+    process = subprocess.Popen(command, cwd=ROOT, env=environment(), preexec_fn=os.setpgrp, **streams)  # type: ignore[call-overload]
     watchdog = threading.Timer(LIMIT_S, process.kill)
     watchdog.start()
     try:

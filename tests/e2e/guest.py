@@ -18,9 +18,6 @@ EXIT_CODE = 3
 
 INTERVAL_MS = 100
 
-# A collector that says no is asked again in half a minute, of which the tests of each such answer would consist.
-pusher.SLOWEST_S = 1.0
-
 
 class Guest:
     """
@@ -78,6 +75,8 @@ class Guest:
 
 def main(folder: Path) -> None:
     """Do what is said until there is nothing more, then stop Spark and leave with EXIT_CODE."""
+    # A collector that says no is asked again in half a minute, of which the tests of each such answer would consist.
+    pusher.SLOWEST_S = 1.0
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("guest")
