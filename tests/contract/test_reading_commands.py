@@ -74,12 +74,21 @@ def said(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def as_at_a_prompt() -> None:
+    """
+    Be started as by a shell, however the tests are.
+
+    A process group of its own: Ctrl-Z does not stop an orphaned one. And Ctrl-C not ignored, as in the background.
+    """
+    os.setpgrp()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def started(*arguments: str, **streams: int) -> Iterator[subprocess.Popen[bytes]]:
     """A command that runs on; ended if the test has not done so."""
     command = [*COMMAND, *arguments]
-    # A process group of its own, as a shell gives one: the tests' may be an orphaned one, which Ctrl-Z does not stop.
-    process = subprocess.Popen(command, cwd=ROOT, env=environment(), preexec_fn=os.setpgrp, **streams)  # type: ignore[call-overload]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment(), preexec_fn=as_at_a_prompt, **streams)  # type: ignore[call-overload]
     watchdog = threading.Timer(LIMIT_S, process.kill)
     watchdog.start()
     try:
