@@ -8,6 +8,11 @@ from collector.store import AppState, Snapshot
 from streamgauge import names, wire
 
 
+def applications(snapshot: Snapshot) -> list[AppState]:
+    """Return all applications that are held, the latest started first."""
+    return sorted(snapshot.apps.values(), key=lambda app: app.attempt, reverse=True)
+
+
 def connected(snapshot: Snapshot) -> list[AppState]:
     """
     Return the applications whose driver speaks, the latest started first.
@@ -15,8 +20,7 @@ def connected(snapshot: Snapshot) -> list[AppState]:
     The executors of a silent driver are left out with it: nobody knows whether they are still there, as
     with a TaskManager whose heartbeats have stopped.
     """
-    apps = [app for app in snapshot.apps.values() if not app.suspended]
-    return sorted(apps, key=lambda app: app.attempt, reverse=True)
+    return [app for app in applications(snapshot) if not app.suspended]
 
 
 def executors(apps: Iterable[AppState]) -> list[wire.Executor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from service.cluster import applications
 from service.flink.query import Query
 
 
@@ -10,7 +11,6 @@ def overview(query: Query) -> dict[str, object]:
     jobs: dict[str, list[str]] = {}
     for job in query.snapshot.jobs.values():
         jobs.setdefault(job.app.id, []).append(job.job.jid)
-    apps = sorted(query.snapshot.apps.values(), key=lambda app: app.attempt, reverse=True)
     return {
         "drivers": [
             {
@@ -25,6 +25,6 @@ def overview(query: Query) -> dict[str, object]:
                 "jobs": jobs.get(app.app.id, []),
                 "hooks": dict(app.hooks),
             }
-            for app in apps
+            for app in applications(query.snapshot)
         ]
     }
