@@ -14,6 +14,7 @@ import urllib3
 
 TIMEOUT_S = 30.0
 CONNECTIONS = 16
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,11 @@ class Proxy:
                 if self.command != "HEAD":
                     self.wfile.write(body)
 
-            do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = pass_on
-
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's own name
                 """Nothing: what was asked is in `exchanges`."""
 
+        for method in METHODS:
+            setattr(Handler, f"do_{method}", Handler.pass_on)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http = http
         self.port = self._server.server_port
