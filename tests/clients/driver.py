@@ -1,4 +1,4 @@
-"""A user's driver with a query of each fate: one flows, one has read all there is, one each finished, failed, stopped."""
+"""A user's driver with a query of each fate: it flows, has read all there is, finished, failed, or was stopped."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -76,7 +75,7 @@ class Report:
 
 
 @pytest.fixture(scope="module")
-def report(jobs: Jobs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+def report(jobs: Jobs, tmp_path_factory: pytest.TempPathFactory) -> Report:
     """The autoscaler's report of ROUNDS rounds."""
     classes = tmp_path_factory.mktemp("classes")
     path = ":".join(map(str, sorted(jars("autoscaler").glob("*.jar"))))
@@ -101,7 +100,7 @@ def report(jobs: Jobs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rep
     for line in done.stdout.splitlines():
         report.read(line)
     assert report.rounds == ROUNDS
-    yield report
+    return report
 
 
 def test_it_finds_no_fault(report: Report) -> None:
