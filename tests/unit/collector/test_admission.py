@@ -111,8 +111,8 @@ def test_each_subtask_array_is_as_long_as_the_vertex(collector, frames, field):
 
 
 APPLICATION = {
-    "plan": (lambda f: {"plan": f.plan()}, MalformedFrame, "has no plan and no vertices"),
-    "vertices": (lambda f: {"vertices": (f.figures(),)}, MalformedFrame, "has no plan and no vertices"),
+    "plan": (lambda f: {"plan": f.plan()}, MalformedFrame, "has no plan, vertices, observed metrics"),
+    "vertices": (lambda f: {"vertices": (f.figures(),)}, MalformedFrame, "has no plan, vertices, observed metrics"),
     "executor twice": (
         lambda f: {"executors": (f.executor(),) * 2},
         MalformedFrame,
