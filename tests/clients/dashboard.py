@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
+import msgspec
 from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 
 from tests.clients.maven import jars, program
@@ -29,13 +30,18 @@ KEEP_NOTICES = """
     }))).observe(document, {childList: true, subtree: true});
 """
 ROWS = """
-    [...document.querySelectorAll('.ant-layout-content tbody tr')]
+    [...document.querySelectorAll('.ant-table-tbody tr.ant-table-row')]
         .map(row => [...row.cells].map(cell => cell.innerText.trim()))
-        .filter(row => row.some(Boolean))
 """
 
-ALLOWED: dict[str, str] = {}
-"""Path that is answered with a refusal though the dashboard asks it → why; what it then says is allowed too."""
+_NOT_ASKED = "a push is one-way: nobody can ask the driver for it"
+_NO_PROFILER = "as a Flink whose profiler is switched off, which is its default"
+_PROCESSES = ("/jobmanager", "/taskmanagers/:taskmanagerid")
+ALLOWED = {
+    **{f"{process}/{file}": _NOT_ASKED for process in _PROCESSES for file in ("log", "stdout", "thread-dump")},
+    **{f"{process}/profiler": _NO_PROFILER for process in _PROCESSES},
+}
+"""Path that is answered with a refusal though the dashboard asks for it → why."""
 
 
 def files() -> dict[str, bytes]:
@@ -90,7 +96,7 @@ class Dashboard:
         try:
             eventually(check, 15.0)
         except AssertionError:
-            raise AssertionError(f"{self.page.url} shows {self.text()!r}") from None
+            raise AssertionError(f"{self.page.url} shows {self.text()!r} and {self.rows()}") from None
         finally:
             if self.screenshots is not None:
                 self.page.screenshot(path=self.screenshots / f"{picture}.png")
@@ -113,13 +119,18 @@ class Dashboard:
         return [each for each in self.proxy.exchanges[self._seen :] if each.path.endswith(ending)]
 
     def complaints(self) -> list[str]:
-        """Return what went wrong on this page: refused requests, notices, errors; what ALLOWED explains is none."""
+        """
+        Return what went wrong on this page: refused requests, notices, errors.
+
+        A refusal that ALLOWED explains is none, nor is the notice of it, nor what the dashboard stumbles over then.
+        """
         refused = [each for each in self.proxy.exchanges[self._seen :] if each.status >= 400]
-        unexpected = [f"{each.status} {each.target}" for each in refused if shape(each.path) not in ALLOWED]
-        if refused and not unexpected:
-            return []
+        allowed = [each for each in refused if shape(each.path) in ALLOWED]
+        unexpected = [f"{each.status} {each.target}" for each in refused if each not in allowed]
         notices: list[str] = self.page.evaluate("window.notices")
-        return [*unexpected, *notices, *self._said]
+        explained = {error for each in allowed for error in msgspec.json.decode(each.body)["errors"]}
+        unexpected += [notice for notice in notices if notice.partition("\n")[2] not in explained]
+        return unexpected + ([] if allowed else self._said)
 
 
 def shape(path: str) -> str:
