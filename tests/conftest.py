@@ -200,6 +200,12 @@ def recorded_frames() -> list[wire.Frame]:
     return frames
 
 
+@pytest.fixture(scope="session")
+def recorded_push() -> bytes:
+    """The body of a push of all recorded jobs."""
+    return wire.encode(recorded_frames())
+
+
 @pytest.fixture
 def recorded() -> list[wire.Frame]:
     return recorded_frames()
