@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge import names
-
-from .conftest import Rest, eventually
+from tests.e2e.conftest import Rest, eventually
 
 pytestmark = pytest.mark.spark
 
 
-def coordinators(rest: Rest, name: str) -> dict[str, dict[str, str]]:
-    """Source operator's filtered name → metric → value, of a job by name."""
+def coordinators(rest: Rest, name: str) -> list[tuple[str, dict[str, str]]]:
+    """Of a job by name each source operator's filtered name, and what its metrics say."""
     job = rest.job(name)
     assert job is not None
-    found: dict[str, dict[str, str]] = {}
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for vertex in rest.get(f"/jobs/{job['jid']}")["vertices"]:
         path = f"/jobs/{job['jid']}/vertices/{vertex['id']}/jm-operator-metrics"
-        ids = ",".join(metric["id"] for metric in rest.get(path))
-        for metric in rest.get(f"{path}?get={ids}") if ids else ():
+        ids = [metric["id"] for metric in rest.get(path)]
+        for metric in rest.get(f"{path}?get={','.join(ids)}"):
             operator, _, own = metric["id"].partition(f".{names.COORDINATOR}")
-            found.setdefault(operator, {})[own] = metric["value"]
-    return found
+            found.setdefault((vertex["id"], operator), {})[own] = metric["value"]
+    return [(operator, told) for (_, operator), told in found.items()]
 
 
 def run(frame: DataFrame, name: str) -> StreamingQuery:
@@ -62,21 +59,7 @@ def test_two_streams_are_told_apart(attached: SparkSession, rest: Rest) -> None:
     query = run(joined, "two sources")
     expected = sorted(map(str, rows(query)))
     assert expected[0] != expected[1]
-    eventually(lambda: sorted(told[names.INPUT_ROWS] for told in both(rest, "two sources")) == expected)
-
-
-def both(rest: Rest, name: str) -> list[dict[str, Any]]:
-    """The coordinators of two vertices whose sources may be called alike."""
-    job = rest.job(name)
-    assert job is not None
-    found = []
-    for vertex in rest.get(f"/jobs/{job['jid']}")["vertices"]:
-        path = f"/jobs/{job['jid']}/vertices/{vertex['id']}/jm-operator-metrics"
-        ids = [metric["id"] for metric in rest.get(path)]
-        if ids:
-            values = rest.get(f"{path}?get={','.join(ids)}")
-            found.append({metric["id"].rpartition(".")[2]: metric["value"] for metric in values})
-    return found
+    eventually(lambda: sorted(told[names.INPUT_ROWS] for _, told in coordinators(rest, "two sources")) == expected)
 
 
 def test_stream_of_files_is_told_with_its_rates(attached: SparkSession, rest: Rest, tmp_path: Path) -> None:
@@ -85,13 +68,19 @@ def test_stream_of_files_is_told_with_its_rates(attached: SparkSession, rest: Re
         (tmp_path / f"{number}.json").write_text('{"a": 1}\n' * (number + 1))
     stream = attached.readStream.schema("a long").option("maxFilesPerTrigger", 1).json(str(tmp_path))
     query = run(stream, "files")
-    expected = {names.INPUT_ROWS: str(rows(query)[0])}
     last = query.lastProgress["sources"][0]
-    eventually(lambda: list(coordinators(rest, "files").values())[:1] != [])
-    (told,) = coordinators(rest, "files").values()
-    assert told[names.INPUT_ROWS] == expected[names.INPUT_ROWS]
-    for name in (names.INPUT_RATE, names.PROCESSED_RATE):
-        assert float(told[name]) == last[name]
+
+    def told() -> list[tuple[str, list[str | float]]]:
+        return [
+            (
+                source,
+                [told[names.INPUT_ROWS], *(float(told[rate]) for rate in (names.INPUT_RATE, names.PROCESSED_RATE))],
+            )
+            for source, told in coordinators(rest, "files")
+        ]
+
+    expected = [str(rows(query)[0]), last[names.INPUT_RATE], last[names.PROCESSED_RATE]]
+    eventually(lambda: told() == [("Source__json", expected)])
 
 
 def test_stream_joined_with_a_table(attached: SparkSession, rest: Rest) -> None:
@@ -99,10 +88,10 @@ def test_stream_joined_with_a_table(attached: SparkSession, rest: Rest) -> None:
     table = attached.range(10).withColumnRenamed("id", "value")
     stream = attached.readStream.format("rate").option("rowsPerSecond", 50).load()
     query = run(stream.join(table, "value", "left"), "stream and table")
-    told = eventually(lambda: coordinators(rest, "stream and table"))
-    assert {source: each[names.INPUT_ROWS] for source, each in told.items()} == {
-        "Source__RateStream": str(rows(query)[0])
-    }
+    expected = [("Source__RateStream", str(rows(query)[0]))]
+    eventually(
+        lambda: [(name, told[names.INPUT_ROWS]) for name, told in coordinators(rest, "stream and table")] == expected
+    )
 
 
 def test_source_that_is_read_twice_is_not_told(attached: SparkSession, rest: Rest) -> None:
@@ -110,4 +99,4 @@ def test_source_that_is_read_twice_is_not_told(attached: SparkSession, rest: Res
     stream = attached.readStream.format("rate").option("rowsPerSecond", 50).load()
     run(stream.union(stream), "read twice")
     eventually(lambda: (rest.job("read twice") or {}).get("state") == "CANCELED")
-    assert coordinators(rest, "read twice") == {}
+    assert coordinators(rest, "read twice") == []
