@@ -105,6 +105,7 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
             longs(*[-1] * size),
             EXECUTORS[:size],
         ),
+        coordinators=(wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
     )
 
 
