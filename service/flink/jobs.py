@@ -13,6 +13,7 @@ from service.flink import io
 from service.flink.plan import Plan, plan
 from service.flink.query import Query
 from service.flink.states import (
+    MAX_PARALLELISM,
     ExecutionState,
     StateCounts,
     Timestamps,
@@ -228,7 +229,7 @@ def _vertices(state: JobState, now_ms: int) -> list[JobVertex]:
             # All tasks of an application share its executors' slots.
             "slotSharingGroupId": state.job.jid,
             "name": vertex.vertex.name,
-            "maxParallelism": -1,
+            "maxParallelism": MAX_PARALLELISM,
             "parallelism": vertex.parallelism,
             "status": vertex_state(state, vertex),
             **vertex_span(state, vertex, now_ms).body(),

@@ -16,6 +16,14 @@ from streamgauge.wire import ENDED_STATES
 UNKNOWN_MS = -1
 """Flink's word for a time that is not known or not yet there."""
 
+MAX_PARALLELISM = 32_768
+"""
+What a vertex's parallelism may grow to: Spark sets no bound, so Flink's own. The autoscaler takes −1 for a bound, and
+would have every vertex come down to it.
+
+Source: Flink's `KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM`.
+"""
+
 _LONG_MAX = 2**63 - 1
 
 FlinkJobState = Literal[

@@ -10,6 +10,7 @@ from collector.store import JobState, VertexState
 from service.flink import io, subtasks
 from service.flink.query import Query
 from service.flink.states import (
+    MAX_PARALLELISM,
     UNKNOWN_MS,
     ExecutionState,
     Span,
@@ -73,7 +74,7 @@ def detail(query: Query) -> VertexDetail:
         "id": vertex.vertex.id,
         "name": vertex.vertex.name,
         "parallelism": vertex.parallelism,
-        "maxParallelism": -1,
+        "maxParallelism": MAX_PARALLELISM,
         "now": query.now_ms,
         "subtasks": subtasks.rows(query, job, vertex, io.ALL),
         "aggregated": subtasks.aggregated(vertex, subtasks.spans(job, vertex, query.now_ms, io.ALL), io.ALL),

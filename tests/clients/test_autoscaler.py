@@ -148,6 +148,11 @@ def test_it_evaluates_every_vertex_of_the_running_jobs(report: Report, jobs: Job
     assert {vertex: metrics["PARALLELISM"][0] for vertex, metrics in report.vertices.items()} == told
 
 
+def test_no_vertex_is_held_to_less_than_it_has(report: Report) -> None:
+    """It takes a vertex's greatest parallelism at its word, and would scale down to it."""
+    assert all(told["MAX_PARALLELISM"][0] >= told["PARALLELISM"][0] for told in report.vertices.values())
+
+
 def test_rates_go_down_the_plan(report: Report, jobs: Jobs) -> None:
     """The rows of a flowing source are its rate, and the vertex behind it is to take what goes over the exchange."""
     source, sink = (vertex["id"] for vertex in jobs.vertices(driver.FLOWS))

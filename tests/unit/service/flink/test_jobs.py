@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.flink import jobs, overview
+from service.flink import jobs, overview, vertices
 from service.flink.query import Query
 from streamgauge import names, wire
 
@@ -55,3 +55,12 @@ def test_what_is_ours_sits_in_one_object(states: Any) -> None:
         "failure": "root cause",
         "incomplete": {"records": 7, "live_updates": 0, "unknown_updates": 0},
     }
+
+
+def test_vertex_may_grow_past_its_parallelism_and_the_job_tells_no_bound(states: Any) -> None:
+    """Clients that scale take a vertex's greatest parallelism at its word, −1 too; of a whole job Flink tells −1."""
+    snapshot = states.snapshot(states.job(states.vertex(id="a" * 32)))
+    told: Any = jobs.detail(Query.parse(snapshot, 5_000, {"jobid": "d" * 32}, b""))
+    alone: Any = vertices.detail(Query.parse(snapshot, 5_000, {"jobid": "d" * 32, "vertexid": "a" * 32}, b""))
+    assert told["maxParallelism"] == -1
+    assert [vertex["maxParallelism"] for vertex in told["vertices"]] == [alone["maxParallelism"]] == [2**15]
