@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -17,7 +18,11 @@ import streamgauge
 FLOWS, STILL, FINISHED, FAILED, STOPPED = "flows", "still", "finished", "failed", "stopped"
 NAMES = (FLOWS, STILL, FINISHED, FAILED, STOPPED)
 FILES, FILE_ROWS = 4, 250
-"""What each query but the flowing one reads: batches of one file."""
+"""
+What each query but the flowing one reads: batches of one file, the latest rows in the last of them. So the watermark
+goes on with it, and a batch without rows comes after them all, in which no source has anything to do.
+"""
+FIRST_S = 1_767_225_600
 USER_ERROR = "row 700 is not for us"
 PASSWORD = "a-secret-of-the-job"
 """In the configuration; no page and no answer may show it."""
@@ -32,7 +37,10 @@ def write_input(folder: Path) -> None:
             json.dumps({"id": i, "k": i % 7, "t": f"2026-01-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}Z"})
             for i in ids
         ]
-        (folder / f"{number}.json").write_text("\n".join(lines))
+        path = folder / f"{number}.json"
+        path.write_text("\n".join(lines))
+        # Spark reads what was changed first before the rest.
+        os.utime(path, (FIRST_S + number, FIRST_S + number))
 
 
 def read(spark: SparkSession, folder: Path) -> DataFrame:
