@@ -149,7 +149,7 @@ class Bound:
 
 class Job:
     """
-    One run of a query, or a batch execution. Not thread safe.
+    One run of a query, or a batch execution; `settings` are those that are not the application's. Not thread safe.
 
     Args:
         jid: 32 hex digits.
@@ -178,6 +178,7 @@ class Job:
         self.since_ms: dict[str, int] = {"CREATED": attempt.start_ms, state: attempt.start_ms}
         self.end_ms = -1
         self.failure = ""
+        self.settings: dict[str, str] = {}
         self.vertices: dict[str, JobVertex] = {}
         self.current: set[str] = set()
         self.revision = 0
