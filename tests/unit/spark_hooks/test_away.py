@@ -87,7 +87,7 @@ class Hooks:
                 applicationId=APP.id,
                 appName=APP.name,
                 startTime=APP.start_ms,
-                getConf=lambda: SimpleNamespace(getAll=lambda: []),
+                getConf=lambda: SimpleNamespace(getAll=list),
             ),
         )
         self.agent = Agent(session, Settings(), self.transport)
