@@ -71,6 +71,7 @@ TABLE: dict[type[CollectorError], Row] = {
     errors.UnknownJob: Row(404, _NOT_FOUND),
     errors.UnknownVertex: Row(404, _NOT_FOUND),
     errors.UnknownSubtask: Row(404, _HANDLER),
+    errors.UnknownAttempt: Row(404, _HANDLER),
     errors.UnknownTaskManager: Row(404, _NOT_FOUND),
     UnresolvableParameter: Row(400, _PARAMETERS),
     errors.Overloaded: Row(503),

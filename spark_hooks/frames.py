@@ -11,9 +11,10 @@ import numpy as np
 from spark_hooks.counts import TOTALS
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
-from spark_hooks.job import Job, JobVertex, subtask_columns
+from spark_hooks.job import Job
 from spark_hooks.metrics import Counts, Rates
 from spark_hooks.redaction import Redaction
+from spark_hooks.vertex import JobVertex, subtask_columns
 from streamgauge import names, wire
 from streamgauge.clock import Clock
 
@@ -36,12 +37,15 @@ _TOTALS = dict(
 _SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
 _ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 
+METRIC_CHARS = 500
 NAME_CHARS = 1_000
 TEXT_CHARS = 30_000
 """Longer texts are cut: a collector refuses a whole push for one that is too long."""
 
 _PLAN = ("plan",)
-"""Key of a job's plan in its channel; every other key begins with a vertex id."""
+_OBSERVED = ("observed",)
+_OF_JOB = (_PLAN, _OBSERVED)
+"""Keys of what is a job's own in its channel; every other key begins with a vertex id."""
 
 
 @dataclass(slots=True)
@@ -71,7 +75,7 @@ class _Channel:
 
     def forget_vertices(self, present: Container[str]) -> None:
         """Forget the vertices that the job has no longer."""
-        for key in [key for key in self.parts if key != _PLAN and key[0] not in present]:
+        for key in [key for key in self.parts if key not in _OF_JOB and key[0] not in present]:
             del self.parts[key]
 
 
@@ -189,7 +193,14 @@ class Frames:
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
             vertices=tuple(self._vertex(channel, vertex) for vertex in job.vertices.values()),
             incomplete=incomplete,
+            observed=self._observed(job) if channel.note(_OBSERVED, job.observed) else None,
         )
+
+    def _observed(self, job: Job) -> dict[str, wire.Scalar]:
+        return {
+            _cut(self._redact(key), METRIC_CHARS): self._text(value) if isinstance(value, str) else value
+            for key, value in job.observed.items()
+        }
 
     def _plan(self, job: Job) -> wire.Plan:
         return wire.Plan(
@@ -232,7 +243,17 @@ class Frames:
             columns=tuple(columns.pop("")),
             operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
+            accumulators=tuple(_accumulators(channel, vertex)),
         )
+
+
+def _accumulators(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Accumulator]:
+    """Yield the native metrics that the collector may not have."""
+    held = vertex.accumulators
+    if channel.note((vertex.id, "accumulators"), (held.revision, vertex.size)):
+        for found in held.columns(vertex.size):
+            if channel.note((vertex.id, "accumulators", found.operator, found.column.metric), found):
+                yield found
 
 
 def _cut(text: str, chars: int) -> str:

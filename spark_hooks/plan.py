@@ -18,6 +18,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from spark_hooks.descriptions import SKEW, stable
+from spark_hooks.native import NativeMetric, native_metrics
 from spark_hooks.records import PlanNode
 
 ROWS = "number of output rows"
@@ -62,6 +63,7 @@ class Exchange:
     Args:
         position: Inputs taken from the plan's root to here; tells vertices apart that Spark shows empty.
         metrics: Display name → accumulator id.
+        native: The same, with their kinds.
     """
 
     node: str
@@ -69,6 +71,7 @@ class Exchange:
     metrics: Mapping[str, int]
     source: Vertex
     position: tuple[int, ...]
+    native: tuple[NativeMetric, ...] = ()
 
     @property
     def shuffles(self) -> bool:
@@ -104,6 +107,7 @@ class Operator:
         inputs: Operators of the same vertex, and exchanges, each once, in the plan's order.
         is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
+        native: Every metric; what Spark counts for all of the code that it generated stands at its last operator.
     """
 
     id: str
@@ -114,6 +118,7 @@ class Operator:
     inputs: tuple[Operator | Exchange, ...]
     is_source: bool = False
     sink: bool = False
+    native: tuple[NativeMetric, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -227,7 +232,10 @@ class _Analysis:
                 codegen = None
             if name.startswith("PlanLater"):
                 return []
-            return [found for child in node.children for found in self._segment(child, vertex, codegen)]
+            ends = [found for child in node.children for found in self._segment(child, vertex, codegen)]
+            if name.startswith(CODEGEN) and ends and isinstance(ends[0], Operator):
+                ends[0].native += native_metrics(node, CODEGEN)
+            return ends
         if name == _EMPTY:
             inputs = self._given_up(node, vertex)
         elif _CACHED.fullmatch(name):
@@ -249,6 +257,7 @@ class _Analysis:
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
             sink=sink,
+            native=native_metrics(node),
         )
         vertex.operators.append(operator)
         return [operator]
@@ -268,7 +277,8 @@ class _Analysis:
             found = self._caches[key] = [each for child in node.children for each in self._segment(child, vertex)]
             for operator in vertex.operators[first:]:
                 read = (each.metrics.values() for each in operator.inputs if isinstance(each, Exchange))
-                vertex.cached = vertex.cached.union(operator.rows, *read)
+                own = (metric.accumulator for metric in operator.native)
+                vertex.cached = vertex.cached.union(operator.rows, own, *read)
         return found
 
     def _exchange(self, node: PlanNode, name: str, reader: Vertex) -> Exchange:
@@ -278,7 +288,7 @@ class _Analysis:
         found = self._exchanges.get(key)
         if found is None:
             source = Vertex(position=(*reader.position, len(reader.reads)))
-            found = Exchange(name, node.description, metrics, source, source.position)
+            found = Exchange(name, node.description, metrics, source, source.position, native_metrics(node))
             source.writes = found
             for child in node.children:
                 self._segment(child, source)

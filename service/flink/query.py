@@ -12,6 +12,8 @@ from streamgauge.errors import UnknownVertex, UnresolvableParameter
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
+_INT = re.compile(r"[+-]?[0-9]{1,10}")
+_MIN_INT = -(2**31)
 _MAX_INT = 2**31 - 1
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
 """In the order of Flink's answers."""
@@ -29,7 +31,13 @@ def _index(name: str, value: str) -> str:
     return str(int(value))
 
 
-_CONVERTERS = {"jobid": _id, "vertexid": _id, "subtaskindex": _index}
+def _int(name: str, value: str) -> str:
+    if _INT.fullmatch(value) is None or not _MIN_INT <= int(value) <= _MAX_INT:
+        raise UnresolvableParameter("path", name, value)
+    return str(int(value))
+
+
+_CONVERTERS = {"jobid": _id, "vertexid": _id, "subtaskindex": _index, "attempt": _int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class Query:
     Args:
         snapshot: What it is answered from, as a whole.
         now_ms: Wall time of the answer.
-        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, taskmanagerid), as `parse` checked them.
+        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, …), as `parse` checked them.
         parameters: Query parameters by name, in the order they came.
     """
 
@@ -55,7 +63,7 @@ class Query:
         Check a request's path parameters and read its query string; any thread.
 
         Raises:
-            UnresolvableParameter: an id is not 32 hex digits, or a subtask index is no number ≥ 0.
+            UnresolvableParameter: an id is not 32 hex digits, or a subtask index is no number ≥ 0, or an attempt none.
         """
         checked = {
             name: _CONVERTERS[name](name, value) if name in _CONVERTERS else value for name, value in path.items()
@@ -157,6 +165,10 @@ class Query:
         """Return the vertex of the path; None where it, or its job, is unknown."""
         job = self.snapshot.jobs.get(self.path["jobid"])
         return None if job is None else job.vertices.get(self.path["vertexid"])
+
+    def attempt(self) -> int:
+        """Return the number of the attempt of the path; it need not exist, and may be below 0."""
+        return int(self.path["attempt"])
 
     def subtask(self) -> int:
         """Return the subtask index of the path, ≥ 0; it need not exist."""

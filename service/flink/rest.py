@@ -12,7 +12,7 @@ from starlette.websockets import WebSocketClose
 
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
-from service.flink import aggregates, drivers, jobs, metrics, overview, plan, taskmanagers, vertices
+from service.flink import accumulators, aggregates, drivers, jobs, metrics, overview, plan, taskmanagers, vertices
 from service.flink.query import Query
 from streamgauge.clock import Clock
 
@@ -30,6 +30,10 @@ RESOURCES: dict[str, Handler] = {
     _JOB: jobs.detail,
     f"{_JOB}/plan": plan.job_plan,
     _VERTEX: vertices.detail,
+    f"{_JOB}/accumulators": accumulators.job,
+    f"{_VERTEX}/accumulators": accumulators.vertex,
+    f"{_VERTEX}/subtasks/accumulators": accumulators.subtasks,
+    f"{_VERTEX}/subtasks/:subtaskindex/attempts/:attempt/accumulators": accumulators.attempt,
     "/taskmanagers": taskmanagers.overview,
     _TASKMANAGER: taskmanagers.detail,
     "/jobs/metrics": aggregates.jobs,
