@@ -70,7 +70,7 @@ def native_metrics(node: PlanNode, prefix: str = "") -> tuple[NativeMetric, ...]
     times: dict[str, int] = {}
     pairs = zip(node.metrics[::2], node.metrics[1::2], strict=True)
     for (display, accumulator), letter in zip(pairs, node.kinds.ljust(len(node.metrics), "s"), strict=False):
-        if display == _INSTANCES:
+        if not display or display == _INSTANCES:
             continue
         plain = f"{prefix}{display}"[:NAME_LENGTH]
         times[plain] = times.get(plain, 0) + 1

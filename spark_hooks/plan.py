@@ -14,16 +14,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 
 from spark_hooks.descriptions import SKEW, stable
 from spark_hooks.native import NativeMetric, native_metrics
+from spark_hooks.operator_names import NAME_LENGTH, operator_name, short_name
 from spark_hooks.records import PlanNode
 
 ROWS = "number of output rows"
 
-NAME_LENGTH = 80
 # A collector takes 8,192 and 65,536 characters at most, and refuses a push for one that is longer.
 CHAIN_LENGTH = 4096
 DESCRIPTION_LENGTH = 16_384
@@ -107,6 +106,7 @@ class Operator:
         inputs: Operators of the same vertex, and exchanges, each once, in the plan's order.
         is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
+        leaf: Its place among the plan's sources from left to right, from 0; −1 for what is none.
         native: Every metric; what Spark counts for all of the code that it generated stands at its last operator.
     """
 
@@ -118,6 +118,7 @@ class Operator:
     inputs: tuple[Operator | Exchange, ...]
     is_source: bool = False
     sink: bool = False
+    leaf: int = -1
     native: tuple[NativeMetric, ...] = ()
 
 
@@ -189,14 +190,6 @@ def accumulators(root: PlanNode) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_accumulators(root)))
 
 
-def short_name(text: str) -> str:
-    """Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'."""
-    name = re.split(r"[\[(@]", text.strip(), maxsplit=1)[0]
-    name = re.sub(r"\$\$anon\$\d+", "", name).rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
-    name = re.sub(r"(StreamingWrite|Table|Sink|Scan)$", "", name)
-    return name[:NAME_LENGTH] or text.strip()[:NAME_LENGTH]
-
-
 class _Analysis:
     """One walk through one plan."""
 
@@ -205,6 +198,7 @@ class _Analysis:
         self._exchanges: dict[int, Exchange] = {}
         self._caches: dict[tuple[Vertex, tuple[int, ...]], list[Operator | Exchange]] = {}
         self._vertices: list[Vertex] = []
+        self._leaves = 0
 
     def graph(self, root: PlanNode) -> Graph:
         vertex = Vertex()
@@ -250,15 +244,17 @@ class _Analysis:
         source = name != _EMPTY and all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
         operator = Operator(
             id=_hash(name, "" if sink else stable(node.description), *map(_reference, inputs)),
-            name=_operator_name(name, node.description, leaf=source, sink=sink),
+            name=operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=node.description[:DESCRIPTION_LENGTH],
             rows=tuple(accumulator for metric, accumulator in _metrics(node) if metric == ROWS),
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
             sink=sink,
+            leaf=self._leaves if source else -1,
             native=native_metrics(node),
         )
+        self._leaves += source
         vertex.operators.append(operator)
         return [operator]
 
@@ -336,24 +332,6 @@ def _hash(*parts: str) -> str:
 
 def _reference(found: Operator | Exchange) -> str:
     return found.id if isinstance(found, Operator) else stable(found.description)
-
-
-@lru_cache(maxsize=1024)
-def _source_name(description: str, node: str) -> str:
-    """'MicroBatchScan[…] class a.b.RateStreamTable$$anon$1' → 'RateStream'; 'Scan json' → 'json'."""
-    if node in ("MicroBatchScan", "BatchScan", "RealTimeStreamScan", "ContinuousScan"):
-        found = re.search(r"\] class (\S+)", description)
-        if found:
-            return short_name(found.group(1))
-    return node.removeprefix("Scan ")
-
-
-def _operator_name(node: str, description: str, leaf: bool, sink: bool) -> str:
-    if sink:
-        return f"Sink: {node.removeprefix('Execute ')}"[:NAME_LENGTH]
-    if leaf:
-        return f"Source: {_source_name(stable(description), node)}"[:NAME_LENGTH]
-    return node[:NAME_LENGTH]
 
 
 def _name(vertex: Vertex) -> None:

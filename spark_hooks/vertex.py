@@ -157,7 +157,7 @@ class Bound:
 
     @property
     def reading(self) -> Reading:
-        """How the native metrics follow from a task's updates; found when it is first asked for: many plans run no task."""
+        """How the native metrics follow from a task's updates; found when first asked for: many plans run no task."""
         if self._reading is None:
             table = self.vertex.accumulators
             self._reading = table.reading(self._plan_vertex, self._operators, self._only)
