@@ -187,12 +187,13 @@ class Accumulators:
         place = len(recent)
         while place and recent[place - 1][0] > run:
             place -= 1
+        latest = place == len(recent)
         recent.insert(place, (run, values))
         if len(recent) > RECENT:
             for column, value in recent.pop(0)[1].items():
                 if column in self._peaks:
                     subtask.settled[column] = max(subtask.settled.get(column, 0), value)
-        if place < len(recent) - 1:
+        if not latest:
             self._show(subtask, values)
             return
         for column, value in values.items():

@@ -102,6 +102,10 @@ def vertex_columns(body: dict[str, Any]) -> wire.VertexColumns:
             longs(*[-1] * size),
             EXECUTORS[:size],
         ),
+        (
+            wire.Accumulator(body["id"], "size", wire.column("spill size", np.full(size, 4096)), 0),
+            wire.Accumulator("", "sum", wire.column("shuffle records written", np.full(size, 7)), 2),
+        ),
     )
 
 
@@ -152,6 +156,7 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
         plan,
         tuple(vertex_columns(vertex) for vertex in body["vertices"]),
         incomplete=wire.Incomplete(live_updates=3),
+        observed={"my-acc.rows": 459_551},
     )
 
 
