@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,11 +35,14 @@ class Reading:
 
     Args:
         flows: Accumulator → column. Several go to one where a vertex reads several exchanges.
-        levels: (accumulator, column) of all else.
+        levels: Accumulators of all else, and in the same order their `columns`.
+        peaks: Places among `levels` of those that are peaks.
     """
 
     flows: Mapping[int, int]
-    levels: Sequence[tuple[int, int]]
+    levels: Sequence[int]
+    columns: Sequence[int]
+    peaks: Sequence[int]
 
 
 @dataclass(slots=True)
@@ -57,12 +60,12 @@ class _Subtask:
 
     Args:
         row: By column, as they are shown.
-        recent: (run, column → value) of the latest tasks' levels, the latest last.
+        recent: (run, how it is read, values) of the latest tasks' levels, the latest last.
         settled: Column → peak of the tasks before those.
     """
 
     row: list[int]
-    recent: list[tuple[Run, dict[int, int]]] = field(default_factory=list)
+    recent: list[tuple[Run, Reading, list[int]]] = field(default_factory=list)
     settled: dict[int, int] = field(default_factory=dict)
 
 
@@ -92,7 +95,7 @@ class Accumulators:
             only: Accumulators that count; None for all.
         """
         flows: dict[int, int] = {}
-        levels: list[tuple[int, int]] = []
+        levels: dict[int, int] = {}
         for operator, metric in _told(vertex, operators):
             if only is not None and metric.accumulator not in only:
                 continue
@@ -102,8 +105,10 @@ class Accumulators:
             if self._kept[column].rule == "flow":
                 flows[metric.accumulator] = column
             else:
-                levels.append((metric.accumulator, column))
-        return Reading(flows, levels)
+                levels[metric.accumulator] = column
+        columns = tuple(levels.values())
+        peaks = tuple(place for place, column in enumerate(columns) if column in self._peaks)
+        return Reading(flows, tuple(levels), columns, peaks)
 
     def add(self, subtask: int, run: Run, reading: Reading, updates: Mapping[int, int]) -> None:
         """Add what a task of a subtask has told; what it did not tell is 0."""
@@ -115,8 +120,9 @@ class Accumulators:
             if column is not None and value > 0:
                 row[column] += value
         if reading.levels:
-            values = {column: max(updates.get(accumulator, 0), 0) for accumulator, column in reading.levels}
-            self._enter(self._subtasks[subtask], run, values)
+            told = updates.get
+            values = [told(accumulator, 0) for accumulator in reading.levels]
+            self._enter(self._subtasks[subtask], run, reading, values)
 
     def take_out(self, subtask: int, run: Run, reading: Reading, updates: Mapping[int, int]) -> None:
         """Take out again what `add` has added, with the same arguments."""
@@ -125,12 +131,12 @@ class Accumulators:
             if accumulator in reading.flows and value > 0:
                 row[reading.flows[accumulator]] -= value
         if reading.levels:
-            self._leave(self._subtasks[subtask], run, [column for _, column in reading.levels])
+            self._leave(self._subtasks[subtask], run, reading.columns)
 
     def add_driver(self, reading: Reading, updates: Mapping[int, int]) -> set[int]:
         """Add what the driver itself set in one execution; return the accumulators that are of this vertex."""
         found = set()
-        for accumulator, column in (*reading.flows.items(), *reading.levels):
+        for accumulator, column in (*reading.flows.items(), *zip(reading.levels, reading.columns, strict=True)):
             value = updates.get(accumulator, -1)
             if value < 0:
                 continue
@@ -182,38 +188,44 @@ class Accumulators:
         self.revision += 1
         return self._subtasks[subtask].row
 
-    def _enter(self, subtask: _Subtask, run: Run, values: dict[int, int]) -> None:
-        recent = subtask.recent
+    def _enter(self, subtask: _Subtask, run: Run, reading: Reading, values: list[int]) -> None:
+        row, recent = subtask.row, subtask.recent
         place = len(recent)
         while place and recent[place - 1][0] > run:
             place -= 1
         latest = place == len(recent)
-        recent.insert(place, (run, values))
+        reached = [row[reading.columns[peak]] for peak in reading.peaks]
+        recent.insert(place, (run, reading, values))
         if len(recent) > RECENT:
-            for column, value in recent.pop(0)[1].items():
-                if column in self._peaks:
-                    subtask.settled[column] = max(subtask.settled.get(column, 0), value)
+            _, settled, peaks = recent.pop(0)
+            for peak in settled.peaks:
+                column = settled.columns[peak]
+                subtask.settled[column] = max(peaks[peak], subtask.settled.get(column, 0))
         if not latest:
-            self._show(subtask, values)
+            self._show(subtask, reading.columns)
             return
-        for column, value in values.items():
-            if column not in self._peaks or value > subtask.row[column]:
-                subtask.row[column] = value
+        for column, value in zip(reading.columns, values, strict=True):
+            row[column] = value if value > 0 else 0
+        for peak, before in zip(reading.peaks, reached, strict=True):
+            if before > values[peak]:
+                row[reading.columns[peak]] = before
 
-    def _leave(self, subtask: _Subtask, run: Run, columns: Iterable[int]) -> None:
-        for place, (held, _) in enumerate(subtask.recent):
+    def _leave(self, subtask: _Subtask, run: Run, columns: Sequence[int]) -> None:
+        for place, (held, *_) in enumerate(subtask.recent):
             if held == run:
                 del subtask.recent[place]
                 break
         self._show(subtask, columns)
 
-    def _show(self, subtask: _Subtask, columns: Iterable[int]) -> None:
-        for column in columns:
-            told = [values[column] for _, values in subtask.recent if column in values]
-            if column in self._peaks:
-                subtask.row[column] = max(*told, subtask.settled.get(column, 0), 0)
-            else:
-                subtask.row[column] = told[-1] if told else 0
+    def _show(self, subtask: _Subtask, columns: Sequence[int]) -> None:
+        told: dict[int, list[int]] = {column: [0] for column in columns}
+        for _, reading, values in subtask.recent:
+            for column, value in zip(reading.columns, values, strict=True):
+                if column in told:
+                    told[column].append(max(value, 0))
+        for column, values in told.items():
+            peak = column in self._peaks
+            subtask.row[column] = max(*values, subtask.settled.get(column, 0)) if peak else values[-1]
 
     def _shown(self, size: int) -> npt.NDArray[np.int64]:
         if self._table.shape != (size, len(self._kept)):

@@ -138,9 +138,12 @@ class Bound:
     def counts(self, updates: Mapping[int, int], bytes_written: int) -> list[int]:
         """Return one task's counts, in the columns of the job's vertex."""
         row = [0] * len(self.vertex.known)
-        for accumulator, value in updates.items():
-            for column in self._columns.get(accumulator, ()):
-                row[column] += value
+        # These are fewer than a task's updates.
+        for accumulator, columns in self._columns.items():
+            value = updates.get(accumulator)
+            if value:
+                for column in columns:
+                    row[column] += value
         for accumulators, column in self._greatest:
             row[column] += max(updates.get(accumulator, 0) for accumulator in accumulators)
         for column in self._columns.get(BYTES_WRITTEN, ()):
@@ -149,7 +152,7 @@ class Bound:
 
     def accumulate(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Add a task's native metrics to the job's vertex."""
-        self.vertex.accumulators.add(subtask, run, self.reading, updates)
+        self.vertex.accumulators.add(subtask, run, self._reading or self.reading, updates)
 
     def retract(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Take out again what `accumulate` has added."""
