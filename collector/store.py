@@ -45,10 +45,11 @@ class SubtaskTimes:
 
 @dataclass(frozen=True, slots=True)
 class Accumulated:
-    """A native SQL metric over the subtasks of a vertex; see `wire.Accumulator` for its kind."""
+    """A native SQL metric over the subtasks of a vertex; see `wire.Accumulator` for its kind and the driver's share."""
 
     kind: wire.AccumulatorKind
     column: Column
+    driver: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,7 +250,7 @@ def _accumulated(where: str, held: VertexState, figures: wire.VertexColumns) -> 
             )
         column = told.column
         after[told.operator, column.metric] = Accumulated(
-            told.kind, Column(column.values(), _present(column, figures.size))
+            told.kind, Column(column.values(), _present(column, figures.size)), told.driver
         )
     return after
 

@@ -68,6 +68,7 @@ public class Recorder extends SparkListener {
     private static final int QUERY_IDLE = 20;
     private static final int ENVIRONMENT = 22;
     private static final int CONFIGURATION = 23;
+    private static final int OBSERVED = 24;
 
     private static final String[] MEMORY = {
         "JVMHeapMemory", "JVMOffHeapMemory", "DirectPoolMemory", "MappedPoolMemory",
@@ -349,6 +350,10 @@ public class Recorder extends SparkListener {
             } else if (event instanceof SparkListenerSQLExecutionEnd) {
                 SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
                 roots.remove(Long.valueOf(end.executionId()));
+                Packer observed = observed(end);
+                if (observed != null) {
+                    hold(observed);
+                }
                 out.array(4).integer(EXECUTION_END).integer(end.executionId()).integer(end.time());
                 out.text(end.errorMessage().isDefined() ? (String) end.errorMessage().get() : null);
             } else if (event instanceof SparkListenerDriverAccumUpdates) {
@@ -543,14 +548,43 @@ public class Recorder extends SparkListener {
     private static void plan(Packer out, SparkPlanInfo node) {
         List metrics = list(node.metrics().iterator());
         List children = list(node.children().iterator());
-        out.array(4).text(node.nodeName()).text(node.simpleString()).array(2 * metrics.size());
+        StringBuffer kinds = new StringBuffer();
+        out.array(5).text(node.nodeName()).text(node.simpleString()).array(2 * metrics.size());
         for (int i = 0; i < metrics.size(); i++) {
             SQLMetricInfo metric = (SQLMetricInfo) metrics.get(i);
             out.text(metric.name()).integer(metric.accumulatorId());
+            kinds.append(kind(metric.metricType()));
         }
         out.array(children.size());
         for (int i = 0; i < children.size(); i++) {
             plan(out, (SparkPlanInfo) children.get(i));
+        }
+        out.text(kinds.toString());
+    }
+
+    /** A metric's kind as one letter; those of data sources, "v2Custom_" and a class, are plain numbers too. */
+    private static char kind(String type) {
+        return "size".equals(type) ? 'b' : "timing".equals(type) ? 't' : "nsTiming".equals(type) ? 'n'
+            : "average".equals(type) ? 'a' : 's';
+    }
+
+    /** Writes what observe() saw in an execution that has ended, or returns null where it saw nothing. */
+    private static Packer observed(SparkListenerSQLExecutionEnd end) {
+        try {
+            Object query = call(end, "qe");
+            scala.collection.Map found = query == null ? null : (scala.collection.Map) call(query, "observedMetrics");
+            if (found == null || found.isEmpty()) {
+                return null;
+            }
+            Packer out = new Packer();
+            out.array(3).integer(OBSERVED).integer(end.executionId()).array(2 * found.size());
+            for (scala.collection.Iterator it = found.iterator(); it.hasNext();) {
+                scala.Tuple2 each = (scala.Tuple2) it.next();
+                out.text((String) each._1()).text(((org.apache.spark.sql.Row) each._2()).json());
+            }
+            return out;
+        } catch (Throwable unknown) {
+            return null;
         }
     }
 

@@ -228,6 +228,7 @@ class Model:
             self._count_driver(execution)
             if execution.stages:
                 self._show(execution)
+            execution.count_driver()
             # What a sampling job tells is known, though it counts nowhere.
             self.unknown_updates += sum(
                 not execution.names(won.updates) for stage in execution.stages for won in stage.won.values()
@@ -239,6 +240,13 @@ class Model:
         self._ended[execution.id] = execution
         while len(self._ended) > ENDED_EXECUTIONS:
             self._evict(self._ended.popitem(last=False)[1])
+
+    @_apply.register
+    def _(self, event: records.Observed) -> None:
+        execution = self._executions.get(event.execution)
+        # Of a query its progress tells; what user code observes within foreachBatch is no part of it.
+        if execution is not None and execution.job is not None and execution.job.kind == "BATCH":
+            execution.job.observe(dict(zip(event.rows[::2], map(records.row, event.rows[1::2]), strict=True)))
 
     def _run_of(self, description: str | None) -> Job | None:
         found = _STREAM.search(description or "")

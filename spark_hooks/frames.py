@@ -12,9 +12,10 @@ from spark_hooks.configuration import NAME_CHARS, configuration, cut, environmen
 from spark_hooks.counts import TOTALS
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
-from spark_hooks.job import Job, JobVertex, subtask_columns
+from spark_hooks.job import Job
 from spark_hooks.metrics import Counts, Rates
 from spark_hooks.redaction import Redaction
+from spark_hooks.vertex import JobVertex, subtask_columns
 from streamgauge import names, wire
 from streamgauge.clock import Clock
 
@@ -37,13 +38,15 @@ _TOTALS = dict(
 _SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
 _ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 
+METRIC_CHARS = 500
 TEXT_CHARS = 30_000
 """Longer texts are cut: a collector refuses a whole push for one that is too long."""
 
 _PLAN = ("plan",)
 _CONFIGURATION = ("configuration",)
 _ENVIRONMENT = ("environment",)
-_WHOLE = frozenset({_PLAN, _CONFIGURATION, _ENVIRONMENT})
+_OBSERVED = ("observed",)
+_WHOLE = frozenset({_PLAN, _CONFIGURATION, _ENVIRONMENT, _OBSERVED})
 """Keys of what is in a channel once; every other key begins with a vertex id."""
 
 
@@ -220,7 +223,11 @@ class Frames:
             vertices=tuple(self._vertex(channel, vertex, coordinators) for vertex in job.vertices.values()),
             incomplete=incomplete,
             configuration=self._configuration(channel, job.settings),
+            observed=self._observed(job) if channel.note(_OBSERVED, job.observed) else None,
         )
+
+    def _observed(self, job: Job) -> dict[str, wire.Scalar]:
+        return {cut(self._redact(key), METRIC_CHARS): self._scalar(value) for key, value in job.observed.items()}
 
     def _plan(self, job: Job) -> wire.Plan:
         return wire.Plan(
@@ -282,8 +289,18 @@ class Frames:
             columns=tuple(columns.pop("")),
             operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
+            accumulators=tuple(_accumulators(channel, vertex)),
             coordinators=told if channel.note((vertex.id, "coordinators"), told) else None,
         )
+
+
+def _accumulators(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Accumulator]:
+    """Yield the native metrics that the collector may not have."""
+    held = vertex.accumulators
+    if channel.note((vertex.id, "accumulators"), (held.revision, vertex.size)):
+        for found in held.columns(vertex.size):
+            if channel.note((vertex.id, "accumulators", found.operator, found.column.metric), found):
+                yield found
 
 
 def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:

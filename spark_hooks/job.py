@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-import numpy as np
-
 from spark_hooks import plan
-from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
-from spark_hooks.metrics import Counters, MeterViews
+from spark_hooks.counts import TOTALS
+from spark_hooks.observed import observed
 from spark_hooks.records import Progress
 from spark_hooks.sources import Sources
+from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
 
 VERTICES = 500
@@ -19,133 +18,6 @@ VERTICES = 500
 
 _RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
 """Triggers whose query ends by itself."""
-
-
-class JobVertex:
-    """
-    A vertex over all batches of a run. Not thread safe.
-
-    Its counters' columns are (in, out) of each operator, then `TOTALS`.
-    """
-
-    def __init__(self, vertex: plan.Vertex) -> None:
-        self.id = vertex.id
-        self.name = vertex.name
-        self.operators = tuple(vertex.operators)
-        self.inputs: dict[str, plan.Exchange] = {}
-        columns = 2 * len(self.operators) + len(TOTALS)
-        self.known: list[bool] = [found is not None for found in flat(vertex)]
-        self.counters = Counters(columns)
-        self.views = MeterViews(columns)
-        self.parallelism = 0
-        self.start_ms = -1
-        self.attempts = np.zeros(0, dtype=np.int64)
-        self.executor_indices = np.zeros(0, dtype=np.int64)
-        self.starts_ms = np.zeros(0, dtype=np.int64)
-        self.ends_ms = np.zeros(0, dtype=np.int64)
-        self.executors: dict[str, int] = {}
-
-    @property
-    def size(self) -> int:
-        """Subtasks that any stage had."""
-        return self.counters.rows
-
-    def link(self, vertex: plan.Vertex) -> bool:
-        """Take in the exchanges that a plan's `vertex` reads; return whether one is new."""
-        found = {exchange.source.id: exchange for exchange in vertex.reads if not exchange.source.empty}
-        new = found.keys() - self.inputs.keys()
-        self.inputs.update({source: found[source] for source in found if source in new})
-        return bool(new)
-
-    def run_stage(self, tasks: int) -> None:
-        """A stage of `tasks` tasks executes the vertex."""
-        self.parallelism = tasks
-        self.register(tasks)
-
-    def register(self, rows: int) -> None:
-        """Have `rows` subtasks at least."""
-        more = rows - self.size
-        if more <= 0:
-            return
-        self.counters.register(rows)
-        self.views.register(rows)
-        unknown = np.full(more, -1, dtype=np.int64)
-        self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
-        self.executor_indices = np.concatenate([self.executor_indices, unknown])
-        self.starts_ms = np.concatenate([self.starts_ms, unknown])
-        self.ends_ms = np.concatenate([self.ends_ms, unknown])
-
-    def start_task(self, subtask: int, attempt: int, executor: str, launch_ms: int) -> None:
-        """A task of `subtask` was launched."""
-        self.register(subtask + 1)
-        self.attempts[subtask] = attempt
-        self.executor_indices[subtask] = self.executors.setdefault(executor, len(self.executors))
-        self.starts_ms[subtask] = launch_ms
-        self.ends_ms[subtask] = -1
-        if self.start_ms < 0:
-            self.start_ms = launch_ms
-
-    def end_task(self, subtask: int, attempt: int, executor: str, launch_ms: int, finish_ms: int) -> None:
-        """A task of `subtask` ended; one that is not the latest changes nothing."""
-        self.register(subtask + 1)
-        if launch_ms > self.starts_ms[subtask]:
-            self.start_task(subtask, attempt, executor, launch_ms)
-        if launch_ms == self.starts_ms[subtask]:
-            self.ends_ms[subtask] = finish_ms
-
-    def tick(self) -> None:
-        """Update the rates, once every 5 s."""
-        self.views.update(self.counters.shown())
-
-
-def flat(vertex: plan.Vertex) -> list[Terms | None]:
-    """Return how a task's counts follow from its updates, in the order of a vertex's counters."""
-    operators, totals = terms(vertex)
-    return [found for pair in operators for found in pair] + list(totals)
-
-
-class Bound:
-    """
-    A vertex of one plan, and the vertex of the job that it is. Immutable.
-
-    Args:
-        columns: For each value of `flat`, the column of the job's vertex; None where it has none.
-        only: Accumulators that count; None for all.
-    """
-
-    def __init__(
-        self,
-        plan_vertex: plan.Vertex,
-        vertex: JobVertex,
-        columns: Sequence[int | None],
-        only: frozenset[int] | None = None,
-    ) -> None:
-        self.vertex = vertex
-        # Worked out here, for a plan's walk is too long to be taken for every task.
-        self._columns: dict[int, list[int]] = {}
-        self._greatest: list[tuple[tuple[int, ...], int]] = []
-        for column, found in zip(columns, flat(plan_vertex), strict=True):
-            if column is None or found is None:
-                continue
-            for term in found:
-                if only is not None and only.isdisjoint(term):
-                    continue
-                if len(term) == 1:
-                    self._columns.setdefault(term[0], []).append(column)
-                else:
-                    self._greatest.append((term, column))
-
-    def counts(self, updates: Mapping[int, int], bytes_written: int) -> list[int]:
-        """Return one task's counts, in the columns of the job's vertex."""
-        row = [0] * len(self.vertex.known)
-        for accumulator, value in updates.items():
-            for column in self._columns.get(accumulator, ()):
-                row[column] += value
-        for accumulators, column in self._greatest:
-            row[column] += max(updates.get(accumulator, 0) for accumulator in accumulators)
-        for column in self._columns.get(BYTES_WRITTEN, ()):
-            row[column] += bytes_written
-        return row
 
 
 class Job:
@@ -192,6 +64,7 @@ class Job:
         self._failed = 0
         self._input_rows = 0
         self._output_rows: int | None = 0
+        self.observed: dict[str, wire.Scalar] = {}
         self._sources = Sources()
         self._last: Progress | None = None
         self._last_end_ms = -1
@@ -236,7 +109,7 @@ class Job:
         """
         known = self._known(vertex, own)
         if known is not None and known.id != vertex.id:
-            return Bound(vertex, known, _columns(vertex, known), only)
+            return _bound(vertex, known, only)
         if known is None:
             self._make_room()
             known = self.vertices[vertex.id] = JobVertex(vertex)
@@ -245,7 +118,12 @@ class Job:
             self.revision += 1
         if own and not vertex.empty:
             self._positions[vertex.position] = vertex.id
-        return Bound(vertex, known, tuple(range(len(known.known))), only)
+        return _bound(vertex, known, only)
+
+    def bound(self, vertex: plan.Vertex, own: bool) -> Bound | None:
+        """Return the job's vertex that `vertex` is; None where it has none."""
+        known = self._known(vertex, own)
+        return None if known is None else _bound(vertex, known)
 
     def show(self, graphs: Iterable[tuple[plan.Graph, bool]]) -> None:
         """
@@ -301,6 +179,17 @@ class Job:
             self._output_rows += event.sink.num_output_rows
         self._sources.progress(event.sources)
         self._last, self._last_end_ms = event, end_ms
+        self.observe(event.observed_metrics)
+
+    def observe(self, told: Mapping[str, object]) -> None:
+        """
+        Take in what `observe()` saw last.
+
+        Args:
+            told: Name → column → value; nothing where no batch has run through it.
+        """
+        if told:
+            self.observed = observed(told)
 
     def end(self, time_ms: int, failure: str | None) -> None:
         """
@@ -377,6 +266,11 @@ class Job:
             vertex.tick()
 
 
+def _bound(vertex: plan.Vertex, known: JobVertex, only: frozenset[int] | None = None) -> Bound:
+    columns = tuple(range(len(known.known))) if known.id == vertex.id else _columns(vertex, known)
+    return Bound(vertex, known, columns, only)
+
+
 def _columns(vertex: plan.Vertex, known: JobVertex) -> tuple[int | None, ...]:
     """Match the operators of a plan with an empty source to the real ones, by node and from the sink."""
     free = list(range(len(known.operators)))
@@ -394,19 +288,3 @@ def _columns(vertex: plan.Vertex, known: JobVertex) -> tuple[int | None, ...]:
 
 def _same(one: plan.Operator, other: plan.Operator) -> bool:
     return one.node == other.node or (one.is_source and other.is_source)
-
-
-def subtask_columns(vertex: JobVertex, executor_prefix: str) -> wire.Subtasks:
-    """Return where and when the vertex's subtasks ran, as it travels."""
-
-    def packed(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bytes:
-        return values.astype("<i8").tobytes()
-
-    executors: Sequence[str] = list(vertex.executors)
-    return wire.Subtasks(
-        attempt=packed(vertex.attempts),
-        executor=packed(vertex.executor_indices),
-        start_ms=packed(vertex.starts_ms),
-        end_ms=packed(vertex.ends_ms),
-        executors=tuple(f"{executor_prefix}-{executor}" for executor in executors),
-    )

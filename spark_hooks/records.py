@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -26,12 +27,14 @@ class PlanNode(msgspec.Struct, frozen=True, array_like=True):
         description: Spark's simpleString.
         metrics: [display name, accumulator id, …]; names repeat on stateful nodes.
         children: Subqueries come after the node's own children.
+        kinds: A letter for each metric: s sum, b size, t timing, n nsTiming, a average.
     """
 
     name: str
     description: str
     metrics: tuple[Any, ...]
     children: tuple[PlanNode, ...]
+    kinds: str = ""
 
 
 class ExecutionStart(_Record, tag=1):
@@ -278,6 +281,13 @@ class Configuration(_Record, tag=23):
     settings: dict[str, str]
 
 
+class Observed(_Record, tag=24):
+    """What observe() saw in a SQL execution, just before its end: [name, the row as Spark's JSON, …]."""
+
+    execution: int
+    rows: tuple[str, ...]
+
+
 class Fault(_Record, tag=19):
     """The recorder itself failed on an event."""
 
@@ -307,6 +317,7 @@ Record = (
     | QueryIdle
     | Environment
     | Configuration
+    | Observed
     | Fault
 )
 
@@ -346,6 +357,7 @@ class Progress(msgspec.Struct, rename="camel"):
     sources: tuple[Source, ...] = ()
     sink: Sink = msgspec.field(default_factory=Sink)
     state_operators: tuple[StateOperator, ...] = ()
+    observed_metrics: dict[str, Any] = {}
 
 
 class Drained(msgspec.Struct, frozen=True):
@@ -399,4 +411,23 @@ def progress(event: QueryProgress) -> Progress:
     Raises:
         msgspec.DecodeError: it lacks what every version of Spark tells.
     """
-    return _progress.decode(event.json.encode())
+    try:
+        return _progress.decode(event.json.encode())
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # A user's observe() may see a NaN, and Spark writes it as such.
+        return msgspec.convert(row(event.json), Progress)
+
+
+def row(text: str) -> Any:
+    """
+    Read what Spark has written of a row, or of something with rows in it: JSON, and NaN and Infinity as they are.
+
+    Raises:
+        msgspec.DecodeError: it is something else.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError(f"no JSON of Spark's: {error}") from error

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_hooks import counts, plan
-from spark_hooks.job import Bound, Job
+from spark_hooks.job import Job
+from spark_hooks.vertex import Bound
 
 _READ = (
     counts.READ_RECORDS,
@@ -33,6 +34,7 @@ class Won:
         """Take what was added out again: it is counted anew, or another success replaces this one."""
         for bound, row in self.added:
             bound.vertex.counters.subtract(self.subtask, row)
+            bound.retract(self.subtask, self.run, self.updates)
         self.added.clear()
 
 
@@ -79,6 +81,17 @@ class Execution:
     def names(self, updates: Mapping[int, int]) -> bool:
         """Whether its plans, and those of the execution that encloses it, have all of these accumulators."""
         return self.outermost.accumulators.issuperset(updates.keys() - self.accumulators)
+
+    def count_driver(self) -> None:
+        """Add the native metrics that the driver set to the vertices that are shown; once, for it ends."""
+        if self.job is None:
+            return
+        left = dict(self.driver)
+        for vertex in self.graph.vertices if left else ():
+            bound = self.job.bound(vertex, self.own)
+            if bound is not None:
+                for accumulator in bound.vertex.accumulators.add_driver(bound.reading, left):
+                    del left[accumulator]
 
     @property
     def outermost(self) -> Execution:
@@ -135,6 +148,7 @@ class Stage:
             row = bound.counts(won.updates, won.bytes_written)
             bound.vertex.register(won.subtask + 1)
             bound.vertex.counters.add(won.subtask, row)
+            bound.accumulate(won.subtask, won.run, won.updates)
             won.added.append((bound, row))
 
     def count_anew(self) -> None:

@@ -222,11 +222,13 @@ class Accumulator(msgspec.Struct, frozen=True, array_like=True):
         operator: Id of the operator whose metric it is; '' for an exchange that the vertex reads or writes.
         kind: Spark's; tells what the numbers are.
         column: int64; `column.metric` is Spark's display name, unique among those of one operator.
+        driver: What the driver itself set, which is of no subtask: files listed, what was broadcast.
     """
 
     operator: str
     kind: AccumulatorKind
     column: Column
+    driver: int = 0
 
 
 class Coordinator(msgspec.Struct, frozen=True, array_like=True):

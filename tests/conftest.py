@@ -104,7 +104,11 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
             longs(*[-1] * size),
             EXECUTORS[:size],
         ),
-        coordinators=(wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
+        (
+            wire.Accumulator(body["id"], "size", wire.column("spill size", np.full(size, 4096)), 0),
+            wire.Accumulator("", "sum", wire.column("shuffle records written", np.full(size, 7)), 2),
+        ),
+        (wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
     )
 
 
@@ -155,6 +159,7 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
         plan,
         tuple(vertex_columns(vertex, "inputs" not in nodes[vertex["id"]]) for vertex in body["vertices"]),
         incomplete=wire.Incomplete(live_updates=3),
+        observed={"my-acc.rows": 459_551},
     )
 
 

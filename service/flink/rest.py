@@ -13,6 +13,7 @@ from starlette.websockets import WebSocketClose
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
 from service.flink import (
+    accumulators,
     aggregates,
     applications,
     backpressure,
@@ -74,6 +75,10 @@ RESOURCES: dict[str, Handler] = {
     "/applications/:applicationid": applications.detail,
     "/applications/:applicationid/jobmanager/config": configuration.application_config,
     "/datasets": overview.datasets,
+    f"{_JOB}/accumulators": accumulators.job,
+    f"{_VERTEX}/accumulators": accumulators.vertex,
+    f"{_VERTEX}/subtasks/accumulators": accumulators.subtasks,
+    f"{_SUBTASK}/attempts/:attempt/accumulators": accumulators.attempt,
     "/taskmanagers": taskmanagers.overview,
     _TASKMANAGER: taskmanagers.detail,
     "/jobs/metrics": aggregates.jobs,

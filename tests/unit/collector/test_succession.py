@@ -300,6 +300,14 @@ def test_accumulator_of_an_unknown_operator_is_malformed(held, frames):
     assert list(held.job().vertices[frames.VERTEX].accumulators) == [("", "spill size")]
 
 
+def test_the_drivers_share_of_an_accumulator_is_held(held, frames):
+    """It is of no subtask, so the column cannot tell it."""
+    told = wire.Accumulator(frames.OPERATOR, "sum", frames.column("number of files read", 0, 0), 7)
+    held.push(_delta(frames, frames.figures(accumulators=(told,))))
+    [found] = held.job().vertices[frames.VERTEX].accumulators.values()
+    assert (found.kind, found.driver, found.column.values.tolist()) == ("sum", 7, [0, 0])
+
+
 def test_grown_vertex_takes_all_its_accumulators_anew(held, frames):
     """An accumulator of the old size cannot stand beside columns of the new one."""
     old = wire.Accumulator(frames.OPERATOR, "sum", frames.column("spill size", 1, 2))

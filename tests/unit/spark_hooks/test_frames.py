@@ -270,4 +270,46 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         job = driver.model.jobs[driver.query.jid]
         assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)
         remembered = {key[0] for channel in driver.frames._channels.values() for key in channel.parts}
-    assert len(remembered) == 4 + len(("plan", "configuration"))
+    assert remembered == {*job.vertices, "plan", "observed", "configuration"}
+
+
+def test_native_metrics_travel_when_they_change(driver: Driver) -> None:
+    """Those of a vertex whose tasks told nothing new stay; where its size changes, all travel."""
+
+    def sent(frame: wire.Frame) -> tuple[wire.Accumulator, ...]:
+        return tuple(each for vertex in frame.vertices for each in vertex.accumulators)
+
+    driver.read(0, 5)
+    *_, first = driver.build()
+    everything = {(each.operator, each.column.metric) for each in sent(first)}
+    assert "number of output rows" in {metric for _, metric in everything}
+    *_, again = driver.build()
+    assert sent(again) == sent(first)
+    driver.acknowledge(again)
+    assert sent(driver.build()[1]) == ()
+    driver.read(0, 2)
+    driver.apply(driver.execution.end())
+    driver.read(1, 5)
+    *_, changed = driver.build()
+    assert [each.column.values().tolist() for each in sent(changed)] == [[5, 5]]
+    driver.acknowledge(changed)
+    driver.apply(Task(driver.ids, driver.stage, 4).start())
+    *_, grown = driver.build()
+    assert {(each.operator, each.column.metric) for each in sent(grown)} == everything
+    assert {len(each.column.values()) for each in sent(grown)} == {5}
+
+
+def test_observed_metrics_travel_when_they_change_redacted_and_cut(driver: Driver) -> None:
+    """Names and texts are a user's; numbers are as they are."""
+    row = {"rows": 3, "word": "password=swordfish", "long": "x" * 90_000, "n" * 900: 1}
+    driver.apply(driver.query.progress(observedMetrics={"seen": row}))
+    _, sent = driver.build()
+    assert sent.observed is not None
+    assert sent.observed["seen.rows"] == 3
+    assert sent.observed["seen.word"] == f"password={REPLACEMENT}"
+    assert len(str(sent.observed["seen.long"])) == frames.TEXT_CHARS
+    assert max(map(len, sent.observed)) == frames.METRIC_CHARS
+    driver.acknowledge(sent)
+    assert driver.build()[1].observed is None
+    driver.apply(driver.query.progress(observedMetrics={"seen": {"rows": 4}}))
+    assert driver.build()[1].observed == {"seen.rows": 4}

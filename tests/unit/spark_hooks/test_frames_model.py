@@ -18,8 +18,9 @@ from spark_hooks import records
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
-from spark_hooks.job import Job, JobVertex
+from spark_hooks.job import Job
 from spark_hooks.redaction import Redaction
+from spark_hooks.vertex import JobVertex
 from streamgauge import wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import NeedsFullFrame
