@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from collector.store import Accumulated, Column
+from service.errors import Missing
 from service.flink import accumulators
 from service.flink.query import Query
-from streamgauge.errors import UnknownAttempt, UnknownJob, UnknownSubtask, UnknownVertex
+from streamgauge.errors import UnknownAttempt, UnknownJob, UnknownSubtask
 
 PATH = {"jobid": "d" * 32, "vertexid": "c" * 32}
 OPERATOR = f"{0:032x}"
@@ -153,5 +154,5 @@ def test_unknown_job_and_vertex_are_told_apart(states: Any) -> None:
     for handler in (accumulators.vertex, accumulators.subtasks):
         with pytest.raises(UnknownJob):
             handler(Query.parse(states.snapshot(), 0, PATH, b""))
-        with pytest.raises(UnknownVertex):
+        with pytest.raises(Missing):
             handler(Query.parse(states.snapshot(states.job()), 0, PATH, b""))
