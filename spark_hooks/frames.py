@@ -40,8 +40,9 @@ NAME_CHARS = 1_000
 TEXT_CHARS = 30_000
 """Longer texts are cut: a collector refuses a whole push for one that is too long."""
 
-_PLAN = ("plan",)
-"""Key of a job's plan in its channel; every other key begins with a vertex id."""
+_PLAN = ("", "plan")
+_FAILURES = ("", "failures")
+"""Keys of what is the job's own in its channel; every other key begins with a vertex id."""
 
 
 @dataclass(slots=True)
@@ -60,6 +61,7 @@ class _Channel:
     acknowledged: int = 0
     revision: int = -1
     plan: wire.Plan | None = None
+    redacted: dict[wire.Failure, wire.Failure] = field(default_factory=dict)
     parts: dict[tuple[str, ...], _Changed] = field(default_factory=dict)
 
     def note(self, key: tuple[str, ...], value: object) -> bool:
@@ -71,7 +73,7 @@ class _Channel:
 
     def forget_vertices(self, present: Container[str]) -> None:
         """Forget the vertices that the job has no longer."""
-        for key in [key for key in self.parts if key != _PLAN and key[0] not in present]:
+        for key in [key for key in self.parts if key[0] and key[0] not in present]:
             del self.parts[key]
 
 
@@ -189,7 +191,33 @@ class Frames:
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
             vertices=tuple(self._vertex(channel, vertex) for vertex in job.vertices.values()),
             incomplete=incomplete,
+            failures=self._failures(channel, job.failures.told()),
         )
+
+    def _failures(self, channel: _Channel, told: wire.Failures) -> wire.Failures | None:
+        # Once a failure: their stacks are long, and the same ones come every second.
+        known, channel.redacted = channel.redacted, {}
+        latest = tuple(self._failure(failure, known, channel.redacted) for failure in told.latest)
+        redacted = wire.Failures(latest, told.forgotten)
+        return redacted if channel.note(_FAILURES, redacted) else None
+
+    def _failure(
+        self,
+        failure: wire.Failure,
+        known: Mapping[wire.Failure, wire.Failure],
+        kept: dict[wire.Failure, wire.Failure],
+    ) -> wire.Failure:
+        redacted = known.get(failure)
+        if redacted is None:
+            redacted = msgspec.structs.replace(
+                failure,
+                name=self._name(failure.name),
+                trace=_cut_within(self._redact(failure.trace), TEXT_CHARS),
+                endpoint=self._name(failure.endpoint),
+                concurrent=tuple(self._failure(each, known, kept) for each in failure.concurrent),
+            )
+        kept[failure] = redacted
+        return redacted
 
     def _plan(self, job: Job) -> wire.Plan:
         return wire.Plan(
@@ -237,6 +265,12 @@ class Frames:
 
 def _cut(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[: chars - 1]}…"
+
+
+def _cut_within(text: str, chars: int) -> str:
+    """Keep what a text begins with, and its end: root causes stand there."""
+    tail = chars // 4
+    return text if len(text) <= chars else f"{text[: chars - tail - 3]}\n…\n{text[-tail:]}"
 
 
 def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:

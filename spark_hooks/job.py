@@ -9,6 +9,7 @@ import numpy as np
 
 from spark_hooks import plan
 from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
+from spark_hooks.failures import Failures, root_cause
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.records import Progress
 from streamgauge import names, wire
@@ -177,7 +178,7 @@ class Job:
         self.state: wire.JobState = state
         self.since_ms: dict[str, int] = {"CREATED": attempt.start_ms, state: attempt.start_ms}
         self.end_ms = -1
-        self.failure = ""
+        self.failure, self.failures = "", Failures()
         self.vertices: dict[str, JobVertex] = {}
         self.current: set[str] = set()
         self.revision = 0
@@ -303,14 +304,15 @@ class Job:
         The run ended.
 
         Args:
-            failure: What ended it, None where nothing did: then the trigger tells a query that was done
+            failure: What ended it, with its stack; None where nothing did: then the trigger tells a query that was done
                 (FINISHED) from one that was stopped (CANCELED). One that was stopped between two of its
                 batches, though it would have ended by itself, cannot be told from one that was done.
         """
         if self.state in wire.ENDED_STATES:
             return
         if failure is not None:
-            self.failure = failure
+            self.failure = root_cause(failure)
+            self.failures.end(failure, time_ms)
             self._failed += self._batch_begun
             self._end("FAILED", time_ms)
         elif self.kind == "BATCH" or (self.trigger.startswith(_RUNS_OUT) and not self._broken_off):

@@ -52,7 +52,7 @@ class PlanUpdate(_Record, tag=2):
 
 
 class ExecutionEnd(_Record, tag=3):
-    """A SQL execution ended; `error` is None or empty where it succeeded."""
+    """A SQL execution ended; `error` is None or empty where it succeeded, else the exception with its stack."""
 
     execution: int
     time_ms: int
@@ -160,6 +160,26 @@ class TaskEnd(_Record, tag=10):
     updates: tuple[int, ...]
 
 
+class TaskFailure(_Record, tag=21):
+    """
+    A task attempt failed; one that was killed, or was denied to commit, did not.
+
+    Args:
+        name: Class of the exception, else Spark's of the reason; None where there were too many at once.
+        text: With its stack; None likewise.
+    """
+
+    stage: int
+    stage_attempt: int
+    task: int
+    partition: int
+    attempt: int
+    executor: str
+    time_ms: int
+    name: str | None
+    text: str | None
+
+
 class LiveUpdate(_Record, tag=11):
     """SQL metrics of a running task, as its last heartbeat told: cumulative values, not differences."""
 
@@ -265,6 +285,7 @@ Record = (
     | StageCompleted
     | TaskStart
     | TaskEnd
+    | TaskFailure
     | LiveUpdate
     | ExecutorMemory
     | ExecutorAdded

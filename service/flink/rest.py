@@ -12,7 +12,7 @@ from starlette.websockets import WebSocketClose
 
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
-from service.flink import aggregates, drivers, jobs, metrics, overview, plan, taskmanagers, vertices
+from service.flink import aggregates, drivers, exceptions, jobs, metrics, overview, plan, taskmanagers, vertices
 from service.flink.query import Query
 from streamgauge.clock import Clock
 
@@ -29,6 +29,7 @@ RESOURCES: dict[str, Handler] = {
     "/jobs/overview": jobs.overview,
     _JOB: jobs.detail,
     f"{_JOB}/plan": plan.job_plan,
+    f"{_JOB}/exceptions": exceptions.of_job,
     _VERTEX: vertices.detail,
     "/taskmanagers": taskmanagers.overview,
     _TASKMANAGER: taskmanagers.detail,

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from collector.store import JobState, VertexState
 from service.flink import io
 from service.flink.query import Query
-from service.flink.states import UNKNOWN_MS, ExecutionState, Span, vertex_span, vertex_state
+from service.flink.states import UNKNOWN_MS, ExecutionState, Span, subtask_state, vertex_span
 from streamgauge.wire import Executor
 
 UNASSIGNED = "(unassigned)"
@@ -107,12 +107,11 @@ def _spans(job: JobState, vertex: VertexState, now_ms: int) -> list[Span]:
 def _subtasks(query: Query, job: JobState, vertex: VertexState, spans: list[Span]) -> list[Subtask]:
     app = query.snapshot.apps.get(job.app.id)
     executors: Mapping[str, Executor] = {} if app is None else app.executors
-    state = vertex_state(job, vertex)
     rows = zip(spans, _places(vertex), io.of_subtasks(vertex), strict=True)
     return [
         {
             "subtask": index,
-            "status": state,
+            "status": subtask_state(job, vertex, index),
             "attempt": attempt,
             "endpoint": executors[executor_id].endpoint if executor_id in executors else UNASSIGNED,
             **span.body(),

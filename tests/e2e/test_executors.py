@@ -39,3 +39,18 @@ def test_of_a_straggler_and_its_copy_one_counts(cluster: Driver, rest: Rest) -> 
     # The copy puts out every row twice.
     assert source["MapInArrow.numRecordsOut"][0] == 2 * source["numRecordsOut"][0]
     assert log.reasons()["TaskKilled"] >= 1
+
+
+def test_lost_executor_is_told_by_the_task_that_ran_there(cluster: Driver, rest: Rest) -> None:
+    """With its address, though it is gone; the query went on without it."""
+    run_id = run(cluster, "killed_executor")
+    log, _ = exact(cluster, rest, "killed_executor", run_id)
+    job = rest.job("killed_executor")
+    assert job is not None
+    entries = rest.get(f"/jobs/{job['jid']}/exceptions")["exceptionHistory"]["entries"]
+    [lost] = [each for each in entries if each["exceptionName"] == "org.apache.spark.ExecutorLostFailure"]
+    assert lost["stacktrace"].startswith("ExecutorLostFailure (executor ")
+    assert lost["taskName"].endswith("(1/3) - execution #0")
+    assert lost["endpoint"].startswith("127.0.0.")
+    assert lost["taskManagerId"] not in {each["id"] for each in rest.get("/taskmanagers")["taskmanagers"]}
+    assert len(entries) - 1 == log.reasons()["FetchFailed"]
