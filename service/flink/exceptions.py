@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from typing_extensions import NotRequired, TypedDict
 
@@ -104,8 +103,16 @@ def of_job(query: Query) -> JobExceptions:
     }
 
 
-def of_jobs(jobs: Iterable[JobState]) -> ApplicationExceptions:
-    """Return what ended those of an application's jobs that FAILED."""
+def of_application(query: Query) -> ApplicationExceptions:
+    """
+    Answer /applications/:applicationid/exceptions: what ended those of its jobs that FAILED.
+
+    Raises:
+        Missing: never seen, or evicted.
+        UnresolvableParameter: it is no id.
+    """
+    application = query.application().app.id
+    jobs = (job for job in query.snapshot.jobs.values() if job.app.id == application)
     failed = [(job.job.jid, failure) for job in jobs if (failure := failure_of(job)) is not None]
     failed.sort(key=lambda each: each[1].time_ms)
     return {

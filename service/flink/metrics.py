@@ -82,6 +82,43 @@ def subtask(query: Query) -> Body:
     return [{"id": name, "value": text(value)} for name, value in found if value is not None]
 
 
+def coordinators(query: Query) -> Body:
+    """
+    Answer …/vertices/:vertexid/jm-operator-metrics, ids '<operator>.coordinator.<metric>': the driver's own
+    figures of its sources.
+
+    Where two operators' names are the same once filtered, the one nearer to the source is told. An unknown vertex has
+    none.
+    """
+    state = query.known_vertex()
+    if state is None:
+        return []
+    values: dict[str, Scalar] = {}
+    for operator in state.vertex.operators:
+        prefix = f"{names.filtered(operator.name)}.{names.COORDINATOR}"
+        for name, value in state.coordinators.get(operator.id, {}).items():
+            values.setdefault(prefix + name, value)
+    return _scalars(query, values)
+
+
+def watermarks(query: Query) -> Body:
+    """
+    Answer …/vertices/:vertexid/watermarks; a subtask that has none, as a source's, is left out.
+
+    Raises:
+        UnknownJob: never seen, or evicted.
+        Missing: the job has no such vertex.
+    """
+    column = query.job_vertex().columns.get(names.CURRENT_INPUT_WATERMARK)
+    if column is None:
+        return []
+    known = columns.subtasks(column)
+    return [
+        {"id": f"{index}.{names.CURRENT_INPUT_WATERMARK}", "value": text(value)}
+        for index, value in zip(known.tolist(), column.values[known].tolist(), strict=True)
+    ]
+
+
 def series(state: VertexState) -> Iterator[tuple[str, Column]]:
     """Yield every column of a vertex and its operators, under its name in a metric id without the subtask."""
     yield from state.columns.items()

@@ -55,8 +55,16 @@ def test_states_are_the_recorded_ones(failed: Any) -> None:
     for key in ("status", "tasks"):
         assert [vertex[key] for vertex in body["vertices"]] == [vertex[key] for vertex in JOB["vertices"]]
     vertex = recording("fail__v1.json")
-    subtasks = failed.get(f"{PATH}/vertices/{vertex['id']}").json()["subtasks"]
+    path = f"{PATH}/vertices/{vertex['id']}"
+    subtasks = failed.get(path).json()["subtasks"]
     assert [row["status"] for row in subtasks] == [row["status"] for row in vertex["subtasks"]] == ["FAILED"]
+    assert failed.get(f"{path}/subtasks/0").json()["status"] == "FAILED"
+    [executor] = failed.get(f"{path}/taskmanagers").json()["taskmanagers"]
+    [recorded] = recording("fail__v1__taskmanagers.json")["taskmanagers"]
+    for key in ("status", "status-counts"):
+        assert executor[key] == recorded[key]
+    [times] = failed.get(f"{path}/subtasktimes").json()["subtasks"]
+    assert times["timestamps"]["FAILED"] > times["timestamps"]["CANCELED"] == 0
     [row] = [row for row in failed.get("/jobs/overview").json()["jobs"] if row["jid"] == JOB["jid"]]
     [recorded] = [row for row in recording("jobs_overview.json")["jobs"] if row["jid"] == JOB["jid"]]
     assert row["tasks"] == recorded["tasks"]

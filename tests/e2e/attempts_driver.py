@@ -150,6 +150,18 @@ def slow_retry(read: Read, own: Path) -> DataFrame:
     return read().mapInArrow(slow, SCHEMA)
 
 
+def storm(read: Read, own: Path) -> DataFrame:
+    """Fifty tasks, each of which fails once."""
+
+    def fail_once(batches: Batches) -> Batches:
+        partition, number = attempt()
+        if number == 0:
+            raise RuntimeError(f"task {partition} fails once")
+        return batches
+
+    return read().repartition(50).mapInArrow(fail_once, SCHEMA)
+
+
 def lost_shuffle(read: Read, own: Path) -> DataFrame:
     """What a map task wrote is gone before the last reader has it; what runs again puts out more rows."""
     fetched, lost = own / "fetched", own / "lost"
@@ -242,7 +254,9 @@ def hanging(read: Read, own: Path) -> DataFrame:
     return read().mapInArrow(gate, SCHEMA).groupBy("k").count()
 
 
-SCENARIOS = {each.__name__: each for each in (retries, slow_retry, lost_shuffle, killed_executor, stragglers, hanging)}
+SCENARIOS = {
+    each.__name__: each for each in (retries, slow_retry, storm, lost_shuffle, killed_executor, stragglers, hanging)
+}
 
 
 def start(spark: SparkSession, line: str, folder: Path) -> StreamingQuery:

@@ -269,6 +269,20 @@ def test_failures_that_were_overcome_are_entries_of_their_own(local: Driver, res
     assert job["timestamps"]["FAILING"] == 0
 
 
+def test_of_a_storm_the_latest_failures_are_held(local: Driver, rest: Rest) -> None:
+    """As many as Flink keeps; it is known how many there were before."""
+    run_id = run(local, "storm", (100,))
+    job = ended(rest, "storm")
+    log: EventLog = eventually(partial(local.log, run_id))
+    failed = [attempt for attempt in log.attempts if attempt.reason == "ExceptionFailure"]
+    assert len(failed) == 50
+    body = rest.get(f"/jobs/{job['jid']}/exceptions?maxExceptions=100")
+    assert [each["timestamp"] for each in body["exceptionHistory"]["entries"]] == [
+        attempt.finish_ms for attempt in failed[:-17:-1]
+    ]
+    assert body["streamgauge"] == {"forgotten": 34}
+
+
 def test_lost_shuffle_is_told_by_the_task_that_missed_it(local: Driver, rest: Rest) -> None:
     """Its stage's failure says nothing more, and is no entry."""
     run_id = run(local, "lost_shuffle")

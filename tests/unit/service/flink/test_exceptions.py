@@ -132,13 +132,17 @@ def test_unknown_job_is_refused(states: Any) -> None:
 
 def test_application_tells_what_ended_its_jobs(states: Any) -> None:
     """Oldest first; what was overcome, and what a run that goes on has behind it, ended none."""
-    jobs = [
+    other = wire.App("app-2", "other", 1_000, "driver.test", "4.3.0", "0.1.0")
+    snapshot = states.snapshot(
+        states.app(),
         states.job(jid="1" * 32, state="FAILED", failures=numbered(9, 2)),
         states.job(jid="2" * 32, state="FAILED", failures=numbered(5)),
         states.job(jid="3" * 32, failures=numbered(4)),
         states.job(jid="4" * 32, state="FAILED"),
-    ]
-    assert exceptions.of_jobs(jobs)["exceptionHistory"]["entries"] == [
+        states.job(jid="5" * 32, state="FAILED", failures=numbered(7), app=other),
+    )
+    query = Query.parse(snapshot, 0, {"applicationid": "app-1"}, b"")
+    assert exceptions.of_application(query)["exceptionHistory"]["entries"] == [
         {"exceptionName": "a.A", "stacktrace": "a.A: 5", "timestamp": 5, "jobId": "2" * 32},
         {"exceptionName": "a.A", "stacktrace": "a.A: 9", "timestamp": 9, "jobId": "1" * 32},
     ]
