@@ -62,10 +62,15 @@ class Failures:
         self._stages: deque[tuple[str, wire.Failure]] = deque(maxlen=STAGES)
         self._went_on = False
         self._run: wire.Failure | None = None
-        self._told = wire.Failures()
+        self._told: wire.Failures | None = None
 
     def told(self) -> wire.Failures:
         """Return what travels; the same object while nothing has changed."""
+        if self._told is None:
+            latest = [failed.failure for failed in self._latest]
+            if self._run is not None:
+                latest.insert(0, self._run)
+            self._told = wire.Failures(tuple(latest), self._forgotten)
         return self._told
 
     def begin(self, batch: int) -> None:
@@ -107,7 +112,7 @@ class Failures:
             self._forgotten += 1
         else:
             self._hold(failed)
-        self._tell()
+        self._told = None
 
     def stage(self, event: records.StageCompleted, batch: int) -> None:
         """A stage attempt ended; its failure is one of its own where no task's is the reason."""
@@ -127,7 +132,7 @@ class Failures:
             self._stages.append((line, failure))
             self._went_on = False
             self._hold(_Failed(batch, -1, failure))
-            self._tell()
+            self._told = None
 
     def end(self, text: str, time_ms: int) -> None:
         """
@@ -152,7 +157,7 @@ class Failures:
             cause.endpoint,
             tuple(broken),
         )
-        self._tell()
+        self._told = None
 
     def _cause(self, text: str) -> wire.Failure:
         for line, failure in reversed(self._stages):
@@ -175,12 +180,6 @@ class Failures:
         if len(self._latest) > wire.FAILURES:
             self._latest.pop()
             self._forgotten += 1
-
-    def _tell(self) -> None:
-        latest = [failed.failure for failed in self._latest]
-        if self._run is not None:
-            latest.insert(0, self._run)
-        self._told = wire.Failures(tuple(latest), self._forgotten)
 
 
 def _first_line(text: str) -> str:
