@@ -175,6 +175,16 @@ def test_stage_that_ran_again_did_not_fail_the_run(broken: Broken) -> None:
     assert [each.trace for each in top.concurrent] == [text]
 
 
+def test_stage_of_another_job_that_ends_well_hides_no_task(broken: Broken) -> None:
+    """Jobs of one batch run at once; the query throws the words of the stage that failed."""
+    source, beside = broken.map_stage(), broken.map_stage()
+    broken.fail(broken.task(source, 1))
+    broken.apply(completed(source, failure=MESSAGE), completed(beside))
+    broken.end_batch("x")
+    broken.end(f"{PYTHON}: {MESSAGE}{STACK}")
+    assert broken.told.latest[0].subtask == 1
+
+
 def test_words_of_user_code_do_not_hide_the_task(broken: Broken) -> None:
     """What foreachBatch throws need not say what Spark said; the stage that failed last ended the batch."""
     source = broken.map_stage()
