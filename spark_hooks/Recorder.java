@@ -13,8 +13,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.zip.Deflater;
+import org.apache.spark.ExceptionFailure;
+import org.apache.spark.FetchFailed;
+import org.apache.spark.Resubmitted$;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
+import org.apache.spark.TaskCommitDenied;
+import org.apache.spark.TaskFailedReason;
+import org.apache.spark.TaskKilled;
 import org.apache.spark.executor.ExecutorMetrics;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.*;
@@ -66,6 +72,7 @@ public class Recorder extends SparkListener {
     private static final int QUERY_TERMINATED = 18;
     private static final int FAULT = 19;
     private static final int QUERY_IDLE = 20;
+    private static final int TASK_FAILURE = 21;
     private static final int ENVIRONMENT = 22;
     private static final int CONFIGURATION = 23;
     private static final int OBSERVED = 24;
@@ -82,11 +89,20 @@ public class Recorder extends SparkListener {
     /** Nested executions that are held; more can only be such whose end Spark's queue had to drop. */
     private static final int NESTED = 1024;
 
+    /** Failures of tasks whose text is held between two drains; of older ones only that and where they were. */
+    private static final int FAILURES = 16;
+
+    /** Characters of the text of a task's or a stage's failure, and of one that ended a query or an execution. */
+    private static final int FAILURE_CHARS = 16000;
+    private static final int END_CHARS = 30000;
+
     private final long capacity;
     private final Object session;
     private final ArrayDeque records = new ArrayDeque();
     private final LinkedHashMap live = new LinkedHashMap();
     private final LinkedHashMap memory = new LinkedHashMap();
+    /** Those of `records` that are failures and have their text. */
+    private final ArrayDeque failures = new ArrayDeque();
     /** Execution -> the one that encloses it, of those that run; of the listener's thread alone. */
     private final LinkedHashMap roots = new LinkedHashMap();
     private long held = 0;
@@ -121,6 +137,7 @@ public class Recorder extends SparkListener {
             records.clear();
             live.clear();
             memory.clear();
+            failures.clear();
             held = 0;
             totals = new long[] {events, recordNs, droppedRecords, droppedLive};
         }
@@ -130,7 +147,8 @@ public class Recorder extends SparkListener {
             out.integer(totals[i]);
         }
         for (Iterator it = taken.iterator(); it.hasNext();) {
-            out.raw((byte[]) it.next());
+            Object record = it.next();
+            out.raw(record instanceof Failure ? ((Failure) record).bytes() : (byte[]) record);
         }
         for (Iterator it = updates.iterator(); it.hasNext();) {
             out.raw((byte[]) it.next());
@@ -193,7 +211,8 @@ public class Recorder extends SparkListener {
             Packer out = new Packer();
             out.array(5).integer(STAGE_COMPLETED).integer(info.stageId()).integer(info.attemptNumber());
             out.integer(time(info.completionTime()));
-            out.text(info.failureReason().isDefined() ? (String) info.failureReason().get() : null);
+            out.text(info.failureReason().isDefined()
+                ? cut((String) info.failureReason().get(), FAILURE_CHARS) : null);
             keep(out, began);
         } catch (Throwable fault) {
             fault(fault, began);
@@ -224,6 +243,10 @@ public class Recorder extends SparkListener {
             out.bool(event.reason() instanceof org.apache.spark.Success$);
             out.integer(metrics == null ? 0 : metrics.outputMetrics().bytesWritten());
             updates(out, info.accumulables().iterator());
+            if (event.reason() instanceof TaskFailedReason && !(event.reason() instanceof TaskKilled)
+                    && !(event.reason() instanceof TaskCommitDenied) && event.reason() != Resubmitted$.MODULE$) {
+                hold(failure(event, (TaskFailedReason) event.reason()));
+            }
             synchronized (this) {
                 byte[] update = (byte[]) live.remove(Long.valueOf(info.taskId()));
                 if (update != null) {
@@ -355,7 +378,8 @@ public class Recorder extends SparkListener {
                     hold(observed);
                 }
                 out.array(4).integer(EXECUTION_END).integer(end.executionId()).integer(end.time());
-                out.text(end.errorMessage().isDefined() ? (String) end.errorMessage().get() : null);
+                out.text(cut(end.executionFailure().isDefined() ? trace((Throwable) end.executionFailure().get())
+                    : end.errorMessage().isDefined() ? (String) end.errorMessage().get() : null, END_CHARS));
             } else if (event instanceof SparkListenerDriverAccumUpdates) {
                 SparkListenerDriverAccumUpdates update = (SparkListenerDriverAccumUpdates) event;
                 List pairs = list(update.accumUpdates().iterator());
@@ -379,7 +403,7 @@ public class Recorder extends SparkListener {
                 StreamingQueryListener.QueryTerminatedEvent end = (StreamingQueryListener.QueryTerminatedEvent) event;
                 out.array(5).integer(QUERY_TERMINATED).text(end.id().toString()).text(end.runId().toString());
                 out.integer(System.currentTimeMillis());
-                out.text(end.exception().isDefined() ? (String) end.exception().get() : null);
+                out.text(end.exception().isDefined() ? cut((String) end.exception().get(), END_CHARS) : null);
             } else {
                 return;
             }
@@ -521,6 +545,45 @@ public class Recorder extends SparkListener {
     private static void task(Packer out, TaskInfo info) {
         out.integer(info.taskId()).integer(info.partitionId()).integer(info.attemptNumber());
         out.integer(info.launchTime()).text(info.executorId());
+    }
+
+    private static Failure failure(SparkListenerTaskEnd event, TaskFailedReason reason) {
+        TaskInfo info = event.taskInfo();
+        Packer place = new Packer();
+        place.array(10).integer(TASK_FAILURE).integer(event.stageId()).integer(event.stageAttemptId());
+        place.integer(info.taskId()).integer(info.partitionId()).integer(info.attemptNumber());
+        place.text(info.executorId()).integer(info.finishTime());
+        // Spark makes a reason of its own of this exception; what has no exception is called by its reason.
+        String name = reason instanceof ExceptionFailure ? ((ExceptionFailure) reason).className()
+            : reason instanceof FetchFailed ? "org.apache.spark.shuffle.FetchFailedException"
+            : reason.getClass().getName();
+        if (name.endsWith("$")) {
+            name = name.substring(0, name.length() - 1);
+        }
+        return new Failure(place, name, cut(reason.toErrorString(), FAILURE_CHARS));
+    }
+
+    private static String trace(Throwable failure) {
+        java.io.StringWriter written = new java.io.StringWriter();
+        failure.printStackTrace(new java.io.PrintWriter(written, true));
+        return written.toString();
+    }
+
+    /**
+     * Shortens a text to `chars` characters at most: what it begins with, and its last lines, where root causes stand.
+     *
+     * It is cut between words and lines, for half a secret would not be known as one.
+     */
+    private static String cut(String text, int chars) {
+        if (text == null || text.length() <= chars) {
+            return text;
+        }
+        int head = 3 * chars / 4;
+        while (head > 0 && !Character.isWhitespace(text.charAt(head))) {
+            head--;
+        }
+        int tail = text.indexOf('\n', text.length() - chars / 4 + 2);
+        return text.substring(0, head) + "\n…" + (tail < 0 ? "" : text.substring(tail));
     }
 
     /** Writes [accumulator id, value, ...] of the SQL metrics; zero is never sent. */
@@ -780,18 +843,35 @@ public class Recorder extends SparkListener {
 
     private synchronized void hold(Packer out) {
         byte[] record = out.bytes();
+        hold(record, record.length + OVERHEAD);
+    }
+
+    private synchronized void hold(Failure failure) {
+        if (hold(failure, failure.size())) {
+            failures.add(failure);
+        }
+        if (failures.size() > FAILURES) {
+            Failure oldest = (Failure) failures.remove();
+            held -= oldest.size();
+            oldest.name = oldest.text = null;
+            held += oldest.size();
+        }
+    }
+
+    private boolean hold(Object record, int size) {
         Iterator oldest = live.values().iterator();
-        while (held + record.length + OVERHEAD > capacity && oldest.hasNext()) {
+        while (held + size > capacity && oldest.hasNext()) {
             held -= ((byte[]) oldest.next()).length + OVERHEAD;
             oldest.remove();
             droppedLive++;
         }
-        if (held + record.length + OVERHEAD > capacity) {
+        if (held + size > capacity) {
             droppedRecords++;
-        } else {
-            records.add(record);
-            held += record.length + OVERHEAD;
+            return false;
         }
+        records.add(record);
+        held += size;
+        return true;
     }
 
     private synchronized void replace(Map updates, Object key, Packer out) {
@@ -813,6 +893,27 @@ public class Recorder extends SparkListener {
         Packer out = new Packer();
         out.array(2).integer(FAULT).text(String.valueOf(fault));
         keep(out, began);
+    }
+
+    /** A task's failure; written when it is drained, for in a storm of them most lose their text before. */
+    static final class Failure {
+        private final Packer place;
+        private String name;
+        private String text;
+
+        Failure(Packer place, String name, String text) {
+            this.place = place;
+            this.name = name;
+            this.text = text;
+        }
+
+        int size() {
+            return place.size + OVERHEAD + (text == null ? 0 : 2 * (name.length() + text.length()));
+        }
+
+        byte[] bytes() {
+            return place.text(name).text(text).bytes();
+        }
     }
 
     /** Writes MessagePack. Source: the MessagePack specification. */

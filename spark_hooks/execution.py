@@ -194,6 +194,7 @@ class Model:
             root.inner.append(execution)
         elif job is not None:
             job.begin_batch(event.time_ms)
+            job.failures.begin(execution.id)
         if not execution.adaptive and (root is None or same):
             self._show(execution)
 
@@ -237,6 +238,8 @@ class Model:
                 execution.job.end(event.time_ms, event.error or None)
             elif execution.root is None and event.error:
                 execution.job.break_off()
+            elif execution.root is None:
+                execution.job.failures.finish()
         self._ended[execution.id] = execution
         while len(self._ended) > ENDED_EXECUTIONS:
             self._evict(self._ended.popitem(last=False)[1])
@@ -317,6 +320,7 @@ class Model:
         job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)))
         job.settings = root.settings
         root.job = self._add(job)
+        job.failures.begin(root.id)
         for inner in root.inner:
             inner.job = job
         if not root.adaptive:
@@ -335,6 +339,8 @@ class Model:
             return
         for bound in stage.vertices():
             stage.drop_live(bound)
+        if stage.execution.job is not None:
+            stage.execution.job.failures.stage(event, stage.execution.outermost.id)
 
     def _bind_by_scopes(self, stage: Stage) -> None:
         """Find the vertex that a stage executes by the names of its RDD scopes."""
@@ -441,6 +447,13 @@ class Model:
         won = Won((event.stage, event.stage_attempt), event.partition, updates, event.bytes_written)
         stage.won[event.partition] = won
         stage.count(won)
+
+    @_apply.register
+    def _(self, event: records.TaskFailure) -> None:
+        stage = self._stages.get(event.stage)
+        if stage is not None and stage.execution.job is not None:
+            place = self._executors.place(event.executor)
+            stage.execution.job.failures.task(event, stage.execution.outermost.id, stage.vertex_id, *place)
 
     def _resolve(self, stage: Stage) -> None:
         """Count a stage's successes anew: a plan came that names updates which came before it."""

@@ -120,6 +120,12 @@ class Executors:
         executor, _ = self._tasks.pop(task, ("", ""))
         self._seen(executor)
 
+    def place(self, executor: str) -> tuple[str, str]:
+        """Return an executor's id and endpoint as they travel; its endpoint is '' where it is not known."""
+        name = f"{self._app_id}-{executor}"
+        found = self._executors.get(executor) or self._gone.get(executor)
+        return name, "" if found is None else found.endpoint
+
     def frames(self) -> tuple[wire.Executor, ...]:
         """Return every executor as it is now, and those that are gone and not yet forgotten."""
         running: dict[str, Counter[str]] = {}

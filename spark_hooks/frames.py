@@ -46,7 +46,8 @@ _PLAN = ("plan",)
 _CONFIGURATION = ("configuration",)
 _ENVIRONMENT = ("environment",)
 _OBSERVED = ("observed",)
-_WHOLE = frozenset({_PLAN, _CONFIGURATION, _ENVIRONMENT, _OBSERVED})
+_FAILURES = ("failures",)
+_WHOLE = frozenset({_PLAN, _CONFIGURATION, _ENVIRONMENT, _OBSERVED, _FAILURES})
 """Keys of what is in a channel once; every other key begins with a vertex id."""
 
 
@@ -68,6 +69,7 @@ class _Channel:
     plan: wire.Plan | None = None
     told: dict[str, str] | None = None
     configuration: dict[str, str] = field(default_factory=dict)
+    redacted: dict[wire.Failure, wire.Failure] = field(default_factory=dict)
     parts: dict[tuple[str, ...], _Changed] = field(default_factory=dict)
 
     def note(self, key: tuple[str, ...], value: object) -> bool:
@@ -224,10 +226,36 @@ class Frames:
             incomplete=incomplete,
             configuration=self._configuration(channel, job.settings),
             observed=self._observed(job) if channel.note(_OBSERVED, job.observed) else None,
+            failures=self._failures(channel, job.failures.told()),
         )
 
     def _observed(self, job: Job) -> dict[str, wire.Scalar]:
         return {cut(self._redact(key), METRIC_CHARS): self._scalar(value) for key, value in job.observed.items()}
+
+    def _failures(self, channel: _Channel, told: wire.Failures) -> wire.Failures | None:
+        # Once a failure: their stacks are long, and the same ones come every second.
+        known, channel.redacted = channel.redacted, {}
+        latest = tuple(self._failure(failure, known, channel.redacted) for failure in told.latest)
+        redacted = wire.Failures(latest, told.forgotten)
+        return redacted if channel.note(_FAILURES, redacted) else None
+
+    def _failure(
+        self,
+        failure: wire.Failure,
+        known: Mapping[wire.Failure, wire.Failure],
+        kept: dict[wire.Failure, wire.Failure],
+    ) -> wire.Failure:
+        redacted = known.get(failure)
+        if redacted is None:
+            redacted = msgspec.structs.replace(
+                failure,
+                name=self._name(failure.name),
+                trace=_cut_within(self._redact(failure.trace), TEXT_CHARS),
+                endpoint=self._name(failure.endpoint),
+                concurrent=tuple(self._failure(each, known, kept) for each in failure.concurrent),
+            )
+        kept[failure] = redacted
+        return redacted
 
     def _plan(self, job: Job) -> wire.Plan:
         return wire.Plan(
@@ -301,6 +329,12 @@ def _accumulators(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Accumul
         for found in held.columns(vertex.size):
             if channel.note((vertex.id, "accumulators", found.operator, found.column.metric), found):
                 yield found
+
+
+def _cut_within(text: str, chars: int) -> str:
+    """Keep what a text begins with, and its end: root causes stand there."""
+    tail = chars // 4
+    return text if len(text) <= chars else f"{text[: chars - tail - 3]}\n…\n{text[-tail:]}"
 
 
 def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:

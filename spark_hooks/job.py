@@ -7,6 +7,7 @@ from typing import Literal
 
 from spark_hooks import plan
 from spark_hooks.counts import TOTALS
+from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
 from spark_hooks.records import Progress
 from spark_hooks.sources import Sources
@@ -50,7 +51,7 @@ class Job:
         self.state: wire.JobState = state
         self.since_ms: dict[str, int] = {"CREATED": attempt.start_ms, state: attempt.start_ms}
         self.end_ms = -1
-        self.failure = ""
+        self.failure, self.failures = "", Failures()
         self.settings: dict[str, str] = {}
         self.vertices: dict[str, JobVertex] = {}
         self.current: set[str] = set()
@@ -196,14 +197,15 @@ class Job:
         The run ended.
 
         Args:
-            failure: What ended it, None where nothing did: then the trigger tells a query that was done
+            failure: What ended it, with its stack; None where nothing did: then the trigger tells a query that was done
                 (FINISHED) from one that was stopped (CANCELED). One that was stopped between two of its
                 batches, though it would have ended by itself, cannot be told from one that was done.
         """
         if self.state in wire.ENDED_STATES:
             return
         if failure is not None:
-            self.failure = failure
+            self.failure = root_cause(failure)
+            self.failures.end(failure, time_ms)
             self._failed += self._batch_begun
             self._end("FAILED", time_ms)
         elif self.kind == "BATCH" or (self.trigger.startswith(_RUNS_OUT) and not self._broken_off):

@@ -55,7 +55,7 @@ class PlanUpdate(_Record, tag=2):
 
 
 class ExecutionEnd(_Record, tag=3):
-    """A SQL execution ended; `error` is None or empty where it succeeded."""
+    """A SQL execution ended; `error` is None or empty where it succeeded, else the exception with its stack."""
 
     execution: int
     time_ms: int
@@ -161,6 +161,26 @@ class TaskEnd(_Record, tag=10):
     succeeded: bool
     bytes_written: int
     updates: tuple[int, ...]
+
+
+class TaskFailure(_Record, tag=21):
+    """
+    A task attempt failed; one that was killed, or was denied to commit, did not.
+
+    Args:
+        name: Class of the exception, else Spark's of the reason; None where there were too many at once.
+        text: With its stack; None likewise.
+    """
+
+    stage: int
+    stage_attempt: int
+    task: int
+    partition: int
+    attempt: int
+    executor: str
+    time_ms: int
+    name: str | None
+    text: str | None
 
 
 class LiveUpdate(_Record, tag=11):
@@ -306,6 +326,7 @@ Record = (
     | StageCompleted
     | TaskStart
     | TaskEnd
+    | TaskFailure
     | LiveUpdate
     | ExecutorMemory
     | ExecutorAdded

@@ -137,6 +137,12 @@ class Stage:
         """Return the vertices it executes."""
         return (bound for _, bound in self.bound.values())
 
+    @property
+    def vertex_id(self) -> str:
+        """The vertex that its own execution's plan has for it, else the query's, '' where neither is known."""
+        _, bound = self.bound.get(self.execution) or next(iter(self.bound.values()), (None, None))
+        return "" if bound is None else bound.vertex.id
+
     def drop_live(self, bound: Bound) -> None:
         """Forget what its running tasks told of `bound`."""
         for task, partition in self.running.items():

@@ -160,7 +160,30 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
         tuple(vertex_columns(vertex, "inputs" not in nodes[vertex["id"]]) for vertex in body["vertices"]),
         incomplete=wire.Incomplete(live_updates=3),
         observed={"my-acc.rows": 459_551},
+        failures=recorded_failures() if body["state"] == "FAILED" else wire.Failures(),
     )
+
+
+def recorded_failures() -> wire.Failures:
+    """The recorded failure of a job, and the task's below it; of the first one's place Flink tells nothing."""
+    [top] = recording("fail__exceptions.json")["exceptionHistory"]["entries"]
+    [below] = top["concurrentExceptions"]
+    vertex = next(
+        vertex["id"]
+        for vertex in recording("fail__job.json")["vertices"]
+        if below["taskName"].startswith(vertex["name"])
+    )
+    task = wire.Failure(
+        below["exceptionName"],
+        below["stacktrace"],
+        below["timestamp"],
+        vertex,
+        0,
+        0,
+        below["taskManagerId"],
+        below["endpoint"],
+    )
+    return wire.Failures((wire.Failure(top["exceptionName"], top["stacktrace"], top["timestamp"], concurrent=(task,)),))
 
 
 def app_frame(app: wire.App = APP, seq: int = 1) -> wire.Frame:

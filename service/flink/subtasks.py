@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from collector.store import JobState, VertexState
 from service.flink import io
 from service.flink.query import Query
-from service.flink.states import EXECUTION_STATES, UNKNOWN_MS, ExecutionState, Span, vertex_span, vertex_state
+from service.flink.states import EXECUTION_STATES, UNKNOWN_MS, ExecutionState, Span, subtask_state, vertex_span
 from streamgauge.errors import UnknownAttempt, UnknownSubtask
 from streamgauge.wire import Executor
 
@@ -141,14 +141,18 @@ def times(query: Query) -> SubtasksTimes:
         Missing: the job has no such vertex.
     """
     job, vertex = query.job(), query.job_vertex()
-    state = vertex_state(job, vertex)
     endpoints = [endpoint(query, job, executor_id) for _, executor_id in places(vertex, io.ALL)]
     return {
         "id": vertex.vertex.id,
         "name": vertex.vertex.name,
         "now": query.now_ms,
         "subtasks": [
-            {"subtask": index, "endpoint": place, "duration": span.duration_ms, "timestamps": _timestamps(state, span)}
+            {
+                "subtask": index,
+                "endpoint": place,
+                "duration": span.duration_ms,
+                "timestamps": _timestamps(subtask_state(job, vertex, index), span),
+            }
             for index, (span, place) in enumerate(zip(spans(job, vertex, query.now_ms, io.ALL), endpoints, strict=True))
         ],
     }
@@ -162,8 +166,7 @@ def _timestamps(state: ExecutionState, span: Span) -> StateTimestamps:
 
 
 def rows(query: Query, job: JobState, vertex: VertexState, chosen: io.Chosen) -> list[Subtask]:
-    """Return the chosen subtasks of a vertex, all in the vertex's state."""
-    state = vertex_state(job, vertex)
+    """Return the chosen subtasks of a vertex."""
     indices = np.arange(vertex.size)[chosen].tolist()
     told = zip(
         indices,
@@ -175,7 +178,7 @@ def rows(query: Query, job: JobState, vertex: VertexState, chosen: io.Chosen) ->
     return [
         {
             "subtask": index,
-            "status": state,
+            "status": subtask_state(job, vertex, index),
             "attempt": number,
             "endpoint": endpoint(query, job, executor_id),
             **span.body(),

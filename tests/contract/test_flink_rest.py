@@ -56,8 +56,9 @@ def comparable(body: Any) -> Any:
 
 
 def answer(client: Any, row: dict[str, str]) -> Any:
-    # In Flink an application of one job has the job's id.
-    path = re.sub(r"/applications/[0-9a-f]{32}", f"/applications/{application_id('spark-1')}", row["path"])
+    # In Flink an application of one job has the job's id; of the recorded one nothing had failed.
+    application = application_id("spark-0" if row["path"].endswith("/exceptions") else "spark-1")
+    path = re.sub(r"/applications/[0-9a-f]{32}", f"/applications/{application}", row["path"])
     return client.request(row["method"], path)
 
 

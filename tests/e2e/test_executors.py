@@ -59,3 +59,18 @@ def test_executors_tell_the_autoscaler_what_spark_tells(cluster: Driver, rest: R
     assert found["Status.JVM.Memory.Metaspace.Used"] == "NaN"
     aggregate = rest.get(f"/taskmanagers/metrics?get={','.join(asked)},Status.JVM.Memory.Metaspace.Used")
     assert [each["id"] for each in aggregate] == [*asked, "Status.JVM.Memory.Metaspace.Used"]
+
+
+def test_lost_executor_is_told_by_the_task_that_ran_there(cluster: Driver, rest: Rest) -> None:
+    """With its address, though it is gone; the query went on without it."""
+    run_id = run(cluster, "killed_executor")
+    log, _ = exact(cluster, rest, "killed_executor", run_id)
+    job = rest.job("killed_executor")
+    assert job is not None
+    entries = rest.get(f"/jobs/{job['jid']}/exceptions")["exceptionHistory"]["entries"]
+    [lost] = [each for each in entries if each["exceptionName"] == "org.apache.spark.ExecutorLostFailure"]
+    assert lost["stacktrace"].startswith("ExecutorLostFailure (executor ")
+    assert lost["taskName"].endswith("(1/3) - execution #0")
+    assert lost["endpoint"].startswith("127.0.0.")
+    assert lost["taskManagerId"] not in {each["id"] for each in rest.get("/taskmanagers")["taskmanagers"]}
+    assert len(entries) - 1 == log.reasons()["FetchFailed"]

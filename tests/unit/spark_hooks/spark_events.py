@@ -228,6 +228,19 @@ class Task:
             told if succeeded else (),
         )
 
+    def failed(self, name: str | None, text: str | None, time_ms: int) -> records.TaskFailure:
+        return records.TaskFailure(
+            self.stage.stage,
+            self.stage_attempt,
+            self.id,
+            self.partition,
+            self.attempt,
+            self.executor,
+            time_ms,
+            name,
+            text,
+        )
+
 
 def submitted(told: records.Stage) -> records.StageSubmitted:
     return records.StageSubmitted(5_000_000, told)

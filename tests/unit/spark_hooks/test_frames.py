@@ -253,6 +253,62 @@ def test_long_texts_do_not_cost_the_push() -> None:
     assert job.name.endswith("n…")
 
 
+def fail(driver: Driver, partition: int, text: str) -> None:
+    task = Task(driver.ids, driver.stage, partition)
+    driver.apply(task.start(), task.end(succeeded=False), task.failed("a.B", text, 5_000_000))
+
+
+def test_failures_travel_when_there_are_new_ones(driver: Driver) -> None:
+    """All that are held, until the collector has them; nothing while nothing fails."""
+    fail(driver, 0, "a.B: one")
+    for _ in range(2):
+        sent = driver.build()
+        assert sent[1].failures is not None
+        assert [failure.trace for failure in sent[1].failures.latest] == ["a.B: one"]
+    driver.acknowledge(*sent)
+    assert driver.build()[1].failures is None
+    fail(driver, 1, "a.B: two")
+    _, job = driver.build()
+    assert job.failures is not None
+    assert [failure.trace for failure in job.failures.latest] == ["a.B: two", "a.B: one"]
+    driver.frames.start_over()
+    assert driver.build()[1].failures == job.failures
+
+
+def test_failures_leave_without_secrets(driver: Driver) -> None:
+    """Those of tasks, of the run and what stands below it; what is cut is cut afterwards."""
+    long = "\tat a.B.c(D.java:1)\n" * 2_000
+    fail(driver, 0, "a.B: could not open jdbc:x://me:hunter2@db\n")
+    fail(driver, 1, f"a.B: \0<script>password=hunter2\n{long}Caused by: a.C: token=hunter2\n\tat a.B.c(D.java:1)\n")
+    driver.apply(driver.query.terminated(exception=f"a.B: secret=hunter2\n{long}Caused by: a.C: secret=hunter2\n"))
+    sent = driver.build()
+    body = wire.encode(list(sent))
+    assert b"hunter2" not in body
+    Ingest(MetricStore(), driver.clock, Limits()).push(body)
+    assert sent[1].failures is not None
+    [top] = sent[1].failures.latest
+    below, _ = top.concurrent
+    assert below.trace.startswith("a.B: \0<script>password=")
+    for failure in (top, below):
+        assert len(failure.trace) == frames.TEXT_CHARS
+        assert f"\nCaused by: a.C: {'secret' if failure is top else 'token'}={REPLACEMENT}" in failure.trace
+
+
+def test_failures_are_redacted_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stacks are long, and stand in every full frame; also when they have come to stand below the run's."""
+    redacted: list[str] = []
+    frames_ = Frames(APP, 1000, driver.clock, Redaction())
+    monkeypatch.setattr(frames_, "_redact", lambda text: redacted.append(text) or text)
+    driver.frames = frames_
+    fail(driver, 0, "a.B: one")
+    driver.build()
+    driver.build()
+    driver.apply(driver.query.terminated(exception="a.B: one\n\tat x"))
+    driver.build()
+    assert redacted.count("a.B: one") == 1 + 1
+    assert redacted.count("a.B: one\n\tat x") == 1
+
+
 def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a job drops vertices the next plan is without them, and so is what is remembered of the collector."""
     monkeypatch.setattr("spark_hooks.job.VERTICES", 4)

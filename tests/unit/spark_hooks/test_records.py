@@ -70,6 +70,10 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
         records.TaskEnd(3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, (82, 262_144, 84, 76)),
     ),
     ([24, 7, ["seen", '{"rows":3}']], records.Observed(7, ("seen", '{"rows":3}'))),
+    (
+        [21, 3, 1, 900, 44, 2, "driver", 18, "java.io.IOException", None],
+        records.TaskFailure(3, 1, 900, 44, 2, "driver", 18, "java.io.IOException", None),
+    ),
     ([11, 3, 1, 900, [82, 5]], records.LiveUpdate(3, 1, 900, (82, 5))),
     ([12, "1", 19, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]], records.ExecutorMemory("1", 19, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10))),
     ([13, "1", "host", 4, 20, 0], records.ExecutorAdded("1", "host", 4, 20, 0)),
