@@ -349,7 +349,7 @@ public class Recorder extends SparkListener {
                 }
             } else if (event instanceof StreamingQueryListener.QueryStartedEvent) {
                 StreamingQueryListener.QueryStartedEvent start = (StreamingQueryListener.QueryStartedEvent) event;
-                out = started(start.id(), start.runId(), start.name(), start.timestamp());
+                out = started(start.id(), start.runId(), start.name(), start.timestamp(), -1);
             } else if (event instanceof StreamingQueryListener.QueryProgressEvent) {
                 out.array(2).integer(QUERY_PROGRESS);
                 out.text(((StreamingQueryListener.QueryProgressEvent) event).progress().json());
@@ -392,7 +392,8 @@ public class Recorder extends SparkListener {
                 Object progress = call(query, "lastProgress");
                 keep(started((java.util.UUID) call(query, "id"), (java.util.UUID) call(query, "runId"),
                     (String) call(query, "name"),
-                    progress == null ? null : (String) call(progress, "timestamp")), began);
+                    progress == null ? null : (String) call(progress, "timestamp"),
+                    progress == null ? -1 : ((Number) call(progress, "batchId")).longValue()), began);
             }
         } catch (Throwable fault) {
             fault(fault, began);
@@ -559,11 +560,12 @@ public class Recorder extends SparkListener {
         return new Packer().array(4).integer(BLOCK_MANAGER_ADDED).text(executor).text(endpoint).integer(memory);
     }
 
-    private Packer started(java.util.UUID id, java.util.UUID run, String name, String timestamp) {
+    private Packer started(java.util.UUID id, java.util.UUID run, String name, String timestamp, long batch) {
         Packer out = new Packer();
-        out.array(7).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
+        out.array(9).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
         Object query = query(id);
-        return out.text(word(query, "trigger")).text(word(query, "sink"));
+        out.text(word(query, "trigger")).text(word(query, "sink"));
+        return out.text(word(query, "resolvedCheckpointRoot")).integer(batch);
     }
 
     /** The query's StreamExecution, or null: it may be gone. */
@@ -580,7 +582,7 @@ public class Recorder extends SparkListener {
         return (Map) call(call(session, "sharedState"), "activeStreamingQueries");
     }
 
-    /** What the query says of its trigger or sink, in Spark's words, or null. */
+    /** What the query says of its trigger, sink or checkpoint, in Spark's words, or null. */
     private static String word(Object query, String method) {
         try {
             return query == null ? null : String.valueOf(call(query, method));

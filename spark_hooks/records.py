@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -214,6 +215,8 @@ class QueryStarted(_Record, tag=16):
         id, run: UUIDs.
         timestamp: ISO 8601, UTC; None where unknown.
         trigger, sink: In Spark's words; None where the query was out of reach.
+        checkpoint: Where it keeps its offsets and state; None likewise.
+        batch: Latest micro-batch that had ended before it was first seen, −1 for none.
     """
 
     id: str
@@ -222,6 +225,8 @@ class QueryStarted(_Record, tag=16):
     timestamp: str | None
     trigger: str | None
     sink: str | None
+    checkpoint: str | None
+    batch: int
 
 
 class QueryProgress(_Record, tag=17):
@@ -299,6 +304,7 @@ class StateOperator(msgspec.Struct, rename="camel"):
     """What a progress event tells of one stateful operator."""
 
     memory_used_bytes: int = 0
+    custom_metrics: dict[str, int] = {}
 
 
 class Progress(msgspec.Struct, rename="camel"):
@@ -310,6 +316,7 @@ class Progress(msgspec.Struct, rename="camel"):
     timestamp: str
     num_input_rows: int = 0
     duration_ms: dict[str, int] = {}
+    event_time: dict[str, str] = {}
     sources: tuple[Source, ...] = ()
     sink: Sink = msgspec.field(default_factory=Sink)
     state_operators: tuple[StateOperator, ...] = ()
@@ -367,3 +374,13 @@ def progress(event: QueryProgress) -> Progress:
         msgspec.DecodeError: it lacks what every version of Spark tells.
     """
     return _progress.decode(event.json.encode())
+
+
+def milliseconds(timestamp: str) -> int:
+    """
+    Return a timestamp of Spark's, '2026-11-21T10:42:48.662Z', in Unix milliseconds.
+
+    Raises:
+        ValueError: it is no ISO 8601.
+    """
+    return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

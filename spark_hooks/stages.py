@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_hooks import counts, plan
+from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.job import Bound, Job
 
 _READ = (
@@ -27,6 +28,8 @@ class Won:
     subtask: int
     updates: dict[int, int]
     bytes_written: int
+    launch_ms: int
+    finish_ms: int
     added: list[tuple[Bound, list[int]]] = field(default_factory=list)
 
     def take_out(self) -> None:
@@ -48,6 +51,7 @@ class Execution:
         adaptive: Its plan is still being changed; only what runs is shown.
         replaced: What adaptive execution has planned before `graph`.
         driver: SQL metrics that the driver set.
+        tasks: Where what its tasks do is told, of a micro-batch's execution; None for others.
         accumulators: Of every metric of every plan that it had.
     """
 
@@ -63,6 +67,7 @@ class Execution:
     stages: list[Stage] = field(default_factory=list)
     inner: list[Execution] = field(default_factory=list)
     driver: dict[int, int] = field(default_factory=dict)
+    tasks: BatchTasks | None = None
     accumulators: set[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +102,7 @@ class Stage:
             a plan while nothing but the names of its RDDs' scopes has told so.
         won: Partition → the success that counts.
         running: Task id → partition.
+        starts: Partition → launch of its latest task, wall time.
     """
 
     ids: list[int]
@@ -107,6 +113,7 @@ class Stage:
     bound: dict[Execution, tuple[plan.Graph | None, Bound]] = field(default_factory=dict)
     won: dict[int, Won] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
+    starts: dict[int, int] = field(default_factory=dict)
 
     @property
     def id(self) -> int:

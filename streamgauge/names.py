@@ -53,6 +53,8 @@ NUM_BYTES_OUT = "numBytesOut"
 SHUFFLE_INPUT = "Shuffle.Netty.Input."
 """Flink tells what a task reads over the network twice: plainly, and under this prefix."""
 
+CURRENT_INPUT_WATERMARK = "currentInputWatermark"
+
 BUSY_TIME = "busyTimeMsPerSecond"
 BACK_PRESSURED_TIME = "backPressuredTimeMsPerSecond"
 
@@ -216,6 +218,14 @@ METRICS: tuple[Metric, ...] = (
         "vertex",
         "stage and batch ends",
         "Back-pressured time a second; NaN where unknown.",
+    ),
+    Metric(
+        CURRENT_INPUT_WATERMARK,
+        "gauge",
+        "ms",
+        "vertex",
+        _PROGRESS,
+        "The query's watermark, Unix milliseconds; −2^63 before there is one. A source vertex has none.",
     ),
     *_metered(_COUNTED, "operator"),
     Metric(

@@ -270,4 +270,4 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         job = driver.model.jobs[driver.query.jid]
         assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)
         remembered = {key[0] for channel in driver.frames._channels.values() for key in channel.parts}
-    assert len(remembered) == 4 + 1
+    assert len(remembered - {"plan", "checkpoints"}) == 4
