@@ -297,6 +297,9 @@ class Job:
         Returns:
             Where what its tasks do is to be told; None where nowhere.
         """
+        # A thread that user code has left behind may still go on when the run has ended.
+        if self.state in wire.ENDED_STATES:
+            return None
         self._broken_off = False
         self.start(time_ms)
         return self.checkpoints.begin(batch_id, time_ms) if batch_id >= 0 else None
