@@ -211,12 +211,12 @@ class Checkpoints:
 
 def _written(operators: tuple[StateOperator, ...]) -> int:
     """
-    Return the bytes of state that a commit wrote, −1 where a state store does not tell.
+    Return the bytes of state that a commit wrote, −1 where a state store does not tell; 0 without state.
 
     Only RocksDB's tells, and only where it says that it wrote no change log: with one it repeats the figures of an
     older snapshot. The store on files tells nothing of the kind, nor does Spark 3.5.
     """
     told = [operator.custom_metrics for operator in operators]
-    if not told or any(_COPIED not in metrics or metrics.get(_CHANGE_LOG) != 0 for metrics in told):
+    if any(_COPIED not in metrics or metrics.get(_CHANGE_LOG) != 0 for metrics in told):
         return -1
     return sum(metrics[_COPIED] for metrics in told)

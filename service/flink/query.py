@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from collector.store import JobState, Snapshot, VertexState
-from streamgauge.errors import UnknownVertex, UnresolvableParameter
+from streamgauge.errors import CheckpointingDisabled, UnknownCheckpoint, UnknownVertex, UnresolvableParameter
+from streamgauge.wire import Checkpoint
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
 _MAX_INT = 2**31 - 1
+_LONG = re.compile(r"[+-]?[0-9]{1,19}")
+_MAX_LONG = 2**63 - 1
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
 """In the order of Flink's answers."""
 
@@ -29,7 +32,13 @@ def _index(name: str, value: str) -> str:
     return str(int(value))
 
 
-_CONVERTERS = {"jobid": _id, "vertexid": _id, "subtaskindex": _index}
+def _long(name: str, value: str) -> str:
+    if _LONG.fullmatch(value) is None or not -_MAX_LONG - 1 <= int(value) <= _MAX_LONG:
+        raise UnresolvableParameter("path", name, value)
+    return str(int(value))
+
+
+_CONVERTERS = {"jobid": _id, "vertexid": _id, "subtaskindex": _index, "checkpointid": _long}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,8 @@ class Query:
     Args:
         snapshot: What it is answered from, as a whole.
         now_ms: Wall time of the answer.
-        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, taskmanagerid), as `parse` checked them.
+        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, checkpointid, taskmanagerid), as `parse`
+            checked them.
         parameters: Query parameters by name, in the order they came.
     """
 
@@ -55,7 +65,8 @@ class Query:
         Check a request's path parameters and read its query string; any thread.
 
         Raises:
-            UnresolvableParameter: an id is not 32 hex digits, or a subtask index is no number ≥ 0.
+            UnresolvableParameter: an id is not 32 hex digits, a subtask index no number ≥ 0, or a checkpoint's id no
+                64-bit number.
         """
         checked = {
             name: _CONVERTERS[name](name, value) if name in _CONVERTERS else value for name, value in path.items()
@@ -138,6 +149,45 @@ class Query:
             UnknownJob: never seen, or evicted.
         """
         return self.snapshot.job(self.path["jobid"])
+
+    def streaming_job(self, refusal: str) -> JobState:
+        """
+        Return the job of the path, a streaming query.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+            CheckpointingDisabled: it is none; with `refusal` as the message.
+        """
+        state = self.job()
+        if state.job.type != "STREAMING":
+            raise CheckpointingDisabled(refusal)
+        return state
+
+    def checkpoint(self) -> Checkpoint:
+        """
+        Return the micro-batch of the path.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+            CheckpointingDisabled: the job is no streaming query.
+            UnknownCheckpoint: the micro-batch has not begun, or is held no more.
+        """
+        state = self.streaming_job(f"Checkpointing was not enabled for job {self.path['jobid']}.")
+        checkpoint_id = int(self.path["checkpointid"])
+        if checkpoint_id not in state.checkpoints.held:
+            raise UnknownCheckpoint(checkpoint_id)
+        return state.checkpoints.held[checkpoint_id]
+
+    def setting(self, state: JobState, key: str, default: str = "") -> str:
+        """
+        Return a setting of a job's own, or else of its application's configuration.
+
+        Args:
+            default: Spark's, where the configuration does not name it; where no configuration was told it is ''.
+        """
+        app = self.snapshot.apps.get(state.app.id)
+        known = {**({} if app is None else app.configuration), **state.configuration}
+        return known.get(key, default if known else "")
 
     def vertex(self) -> VertexState:
         """

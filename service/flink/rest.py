@@ -12,7 +12,19 @@ from starlette.websockets import WebSocketClose
 
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
-from service.flink import aggregates, drivers, jobs, metrics, overview, plan, taskmanagers, vertices
+from service.flink import (
+    aggregates,
+    checkpoint_config,
+    checkpoint_tasks,
+    checkpoints,
+    drivers,
+    jobs,
+    metrics,
+    overview,
+    plan,
+    taskmanagers,
+    vertices,
+)
 from service.flink.query import Query
 from streamgauge.clock import Clock
 
@@ -20,6 +32,7 @@ Handler = Callable[[Query], object]
 
 _JOB = "/jobs/:jobid"
 _VERTEX = f"{_JOB}/vertices/:vertexid"
+_CHECKPOINT = f"{_JOB}/checkpoints/details/:checkpointid"
 _TASKMANAGER = "/taskmanagers/:taskmanagerid"
 
 RESOURCES: dict[str, Handler] = {
@@ -30,6 +43,10 @@ RESOURCES: dict[str, Handler] = {
     _JOB: jobs.detail,
     f"{_JOB}/plan": plan.job_plan,
     _VERTEX: vertices.detail,
+    f"{_JOB}/checkpoints": checkpoints.overview,
+    f"{_JOB}/checkpoints/config": checkpoint_config.config,
+    _CHECKPOINT: checkpoints.detail,
+    f"{_CHECKPOINT}/subtasks/:vertexid": checkpoint_tasks.detail,
     "/taskmanagers": taskmanagers.overview,
     _TASKMANAGER: taskmanagers.detail,
     "/jobs/metrics": aggregates.jobs,

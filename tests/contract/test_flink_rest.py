@@ -19,14 +19,27 @@ with (RECORDINGS / "INDEX.tsv").open() as index:
 
 
 def structure(value: Any) -> Any:
-    """Types instead of values; a list is told by what its elements have in common, so they must agree."""
+    """
+    Types instead of values; a list is told by what its elements have in common, so they must agree; those of
+    several classes, where one class does.
+    """
     if isinstance(value, dict):
         return {key: structure(inner) for key, inner in value.items()}
+    if isinstance(value, list) and value and all(isinstance(inner, dict) and "className" in inner for inner in value):
+        return {name: _common([each for each in value if each["className"] == name]) for name in _classes(value)}
     if isinstance(value, list):
-        kinds = [structure(inner) for inner in value]
-        assert all(kind == kinds[0] for kind in kinds) or _optional(kinds), kinds
-        return [max(kinds, key=lambda kind: len(str(kind)))] if kinds else []
+        return _common(value)
     return type(value).__name__
+
+
+def _classes(value: list[Any]) -> set[str]:
+    return {each["className"] for each in value}
+
+
+def _common(value: list[Any]) -> Any:
+    kinds = [structure(inner) for inner in value]
+    assert all(kind == kinds[0] for kind in kinds) or _optional(kinds), kinds
+    return [max(kinds, key=lambda kind: len(str(kind)))] if kinds else []
 
 
 def _optional(kinds: list[Any]) -> bool:
@@ -35,7 +48,11 @@ def _optional(kinds: list[Any]) -> bool:
 
 
 def without_additions(body: Any) -> Any:
-    return {key: value for key, value in body.items() if key != "streamgauge"} if isinstance(body, dict) else body
+    if isinstance(body, list):
+        return [without_additions(inner) for inner in body]
+    if isinstance(body, dict):
+        return {key: without_additions(value) for key, value in body.items() if key != "streamgauge"}
+    return body
 
 
 def answer(client: Any, row: dict[str, str]) -> Any:

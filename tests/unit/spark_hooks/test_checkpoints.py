@@ -57,9 +57,9 @@ def test_completed_batch_is_what_its_progress_tells(checkpoints: Checkpoints) ->
 
 
 def test_batch_without_state_has_none(checkpoints: Checkpoints) -> None:
-    """Spark lists no stateful operators: that is told, not unknown; written bytes are not told."""
+    """Spark lists no stateful operators: that is told, not unknown."""
     checkpoints.complete(progress(0), 4_000)
-    assert (only(checkpoints).state_bytes, only(checkpoints).checkpointed_bytes) == (0, -1)
+    assert (only(checkpoints).state_bytes, only(checkpoints).checkpointed_bytes) == (0, 0)
     assert (only(checkpoints).duration_ms, only(checkpoints).output_rows) == (-1, -1)
 
 
