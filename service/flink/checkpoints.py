@@ -16,7 +16,8 @@ HISTORY = 10
 """Micro-batches that are listed. Source: Flink, `web.checkpoints.history`."""
 
 _RETAINED = "spark.sql.streaming.minBatchesToRetain"
-_RETAINED_DEFAULT = "100"
+_RETAINED_DEFAULT = 100
+_COUNT = re.compile(r"[0-9]{1,9}")
 # Spark makes a directory of this name where the user gave none, and deletes it when the query is stopped.
 _TEMPORARY = re.compile(r"/temporary-[0-9a-f-]{36}/?")
 
@@ -296,6 +297,6 @@ def _discarded(query: Query, state: JobState, checkpoint_id: int) -> bool:
     """
     if temporary(state) and state.state in ("FINISHED", "CANCELED"):
         return True
-    retained = query.setting(state, _RETAINED) or _RETAINED_DEFAULT
-    newest = max(state.checkpoints.held, default=checkpoint_id)
-    return retained.isdecimal() and checkpoint_id < newest - int(retained)
+    told = query.setting(state, _RETAINED)
+    retained = int(told) if _COUNT.fullmatch(told) else _RETAINED_DEFAULT
+    return checkpoint_id < max(state.checkpoints.held, default=checkpoint_id) - retained

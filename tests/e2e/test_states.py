@@ -98,7 +98,7 @@ def test_query_that_is_stopped_is_canceled(
 def test_query_that_is_stopped_within_a_batch_is_canceled(
     attached: SparkSession, rest: Rest, tmp_path: Path, request: pytest.FixtureRequest, trigger: Any
 ) -> None:
-    """Also one that would have ended by itself; the batch that was broken off is no failure."""
+    """Also one that would have ended by itself; the batch that was broken off has failed."""
     name = request.node.name
     query = start(read(attached, tmp_path).where(f"id < 40 OR {SLOW}"), name, tmp_path, **trigger)
     eventually(
@@ -109,7 +109,7 @@ def test_query_that_is_stopped_within_a_batch_is_canceled(
     job = told(rest, name, "CANCELED")
     assert batches(rest, job) == {
         "numberOfCompletedCheckpoints": 1,
-        "numberOfFailedCheckpoints": 0,
+        "numberOfFailedCheckpoints": 1,
         "numberOfInProgressCheckpoints": 0,
     }
     assert rows_told(query) == 40
