@@ -280,6 +280,15 @@ def test_what_spark_has_deleted_is_discarded(
         assert path.exists() is not batch["discarded"]
 
 
+def test_spark_keeps_as_many_batches_as_it_is_told(attached: SparkSession, tmp_path: Path) -> None:
+    """The rule by which a batch is told as discarded: when one begins, older ones than so many before it go."""
+    with setting(attached, minBatchesToRetain="2"):
+        start(read(attached, tmp_path, 6).select("id"), "keeps two", tmp_path).awaitTermination(90)
+    for log in ("commits", "offsets"):
+        kept = {int(path.name) for path in (tmp_path / "state" / log).iterdir() if path.name.isdecimal()}
+        assert kept == {3, 4, 5}
+
+
 def test_config_is_of_the_trigger_and_the_sink(
     attached: SparkSession, rest: Rest, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
