@@ -9,8 +9,7 @@ StreamgaugeError
     IngestError      MalformedFrame · UnsupportedVersion · InvalidName     400
                      Unauthorized 401 · NeedsFullFrame 409 · WrongType 415
     QueryError       UnknownJob · UnknownVertex · UnknownSubtask ·
-                     UnknownTaskManager · CheckpointingDisabled ·
-                     UnknownCheckpoint · UnknownCheckpointTask             404
+                     UnknownTaskManager                                    404
                      UnresolvableParameter                                 400
     CapacityError    Overloaded 429, 503 · FrameTooLarge 413
 """
@@ -102,26 +101,6 @@ class UnknownTaskManager(QueryError):
     def __init__(self, executor_id: str) -> None:
         super().__init__(f"TaskManager {executor_id} not found")
         self.executor_id = executor_id
-
-
-class CheckpointingDisabled(QueryError):
-    """The job has no micro-batches: it is no streaming query."""
-
-
-class UnknownCheckpoint(QueryError):
-    """The job has no such micro-batch: not begun yet, or held no more."""
-
-    def __init__(self, checkpoint_id: int) -> None:
-        super().__init__(f"Could not find checkpointing statistics for checkpoint {checkpoint_id}.")
-        self.checkpoint_id = checkpoint_id
-
-
-class UnknownCheckpointTask(QueryError):
-    """No task of the vertex was seen in the micro-batch."""
-
-    def __init__(self, vertex_id: str) -> None:
-        super().__init__(f"There is no checkpoint statistics for task {vertex_id}.")
-        self.vertex_id = vertex_id
 
 
 class UnresolvableParameter(QueryError):

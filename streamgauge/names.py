@@ -53,12 +53,12 @@ NUM_BYTES_OUT = "numBytesOut"
 SHUFFLE_INPUT = "Shuffle.Netty.Input."
 """Flink tells what a task reads over the network twice: plainly, and under this prefix."""
 
-CURRENT_INPUT_WATERMARK = "currentInputWatermark"
-
 BUSY_TIME = "busyTimeMsPerSecond"
 BACK_PRESSURED_TIME = "backPressuredTimeMsPerSecond"
+IDLE_TIME = "idleTimeMsPerSecond"
+CURRENT_INPUT_WATERMARK = "currentInputWatermark"
 
-TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, "idleTimeMsPerSecond"})
+TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME})
 """Taken away when a job ends, as Flink's store does."""
 
 PENDING_RECORDS = "pendingRecords"

@@ -61,7 +61,7 @@ def config(query: Query) -> CheckpointConfig:
 
     Raises:
         UnknownJob: never seen, or evicted.
-        CheckpointingDisabled: the job is no streaming query.
+        Missing: the job is no streaming query.
     """
     state = query.streaming_job(f"Checkpointing is not enabled for this job ({query.path['jobid']}).")
     deleted = temporary(state)

@@ -8,12 +8,13 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
+from service.errors import NOT_FOUND, Missing
+from service.flink.numbers import Double
 from service.flink.query import Query
 from service.flink.states import UNKNOWN_MS
 from streamgauge import wire
-from streamgauge.errors import UnknownCheckpointTask
 
 UNKNOWN = -1
 """Flink's word for a number that is not known."""
@@ -28,11 +29,11 @@ class Spread(TypedDict):
     min: int
     max: int
     avg: int
-    p50: float | Literal["NaN"]
-    p90: float | Literal["NaN"]
-    p95: float | Literal["NaN"]
-    p99: float | Literal["NaN"]
-    p999: float | Literal["NaN"]
+    p50: Double
+    p90: Double
+    p95: Double
+    p99: Double
+    p999: Double
 
 
 class TaskCheckpoint(TypedDict):
@@ -73,29 +74,21 @@ class AlignmentSpreads(TypedDict):
     duration: Spread
 
 
-class AcknowledgedSubtask(TypedDict):
-    """A subtask that has done its part."""
+class Subtask(TypedDict):
+    """A subtask; one that has not done its part, or not yet, has its index alone."""
 
-    className: Literal["completed"]
+    className: Literal["completed", "pending"]
     index: int
-    ack_timestamp: int
-    end_to_end_duration: int
-    checkpointed_size: int
-    state_size: int
-    checkpoint: Phases
-    alignment: Alignment
-    start_delay: int
-    unaligned_checkpoint: bool
-    aborted: bool
-    status: Literal["completed"]
-
-
-class PendingSubtask(TypedDict):
-    """A subtask that has not, or not yet."""
-
-    className: Literal["pending"]
-    index: int
-    status: Literal["pending_or_failed"]
+    ack_timestamp: NotRequired[int]
+    end_to_end_duration: NotRequired[int]
+    checkpointed_size: NotRequired[int]
+    state_size: NotRequired[int]
+    checkpoint: NotRequired[Phases]
+    alignment: NotRequired[Alignment]
+    start_delay: NotRequired[int]
+    unaligned_checkpoint: NotRequired[bool]
+    aborted: NotRequired[bool]
+    status: Literal["completed", "pending_or_failed"]
 
 
 class TaskSummary(TypedDict):
@@ -113,7 +106,7 @@ class TaskDetail(TaskCheckpoint):
     """The body of /jobs/:jobid/checkpoints/details/:checkpointid/subtasks/:vertexid."""
 
     summary: TaskSummary
-    subtasks: list[AcknowledgedSubtask | PendingSubtask]
+    subtasks: list[Subtask]
 
 
 ALIGNED: Spread = {"min": 0, "max": 0, "avg": 0, "p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": 0.0, "p999": 0.0}
@@ -199,15 +192,14 @@ def detail(query: Query) -> TaskDetail:
 
     Raises:
         UnknownJob: never seen, or evicted.
-        CheckpointingDisabled: the job is no streaming query.
-        UnknownCheckpoint: the micro-batch has not begun, or is held no more.
-        UnknownCheckpointTask: no task of this vertex was seen in it.
+        Missing: the job is no streaming query, the micro-batch has not begun or is held no more, or no task of this
+            vertex was seen in it.
     """
     checkpoint = query.checkpoint()
     vertex_id = query.path["vertexid"]
     told = next((tasks for tasks in checkpoint.tasks if tasks.vertex == vertex_id), None)
     if told is None:
-        raise UnknownCheckpointTask(vertex_id)
+        raise Missing(NOT_FOUND, f"There is no checkpoint statistics for task {vertex_id}.")
     tasks = Tasks.of(checkpoint, told)
     return {
         **tasks.body(checkpoint),
@@ -243,7 +235,7 @@ def _spread(values: Whole) -> Spread:
     }
 
 
-def _subtasks(checkpoint: wire.Checkpoint, tasks: Tasks) -> Iterable[AcknowledgedSubtask | PendingSubtask]:
+def _subtasks(checkpoint: wire.Checkpoint, tasks: Tasks) -> Iterable[Subtask]:
     columns = (tasks.start_ms, tasks.end_ms, tasks.state_bytes, tasks.commit_ms, tasks.written)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for index, done in zip(tasks.taking_part.tolist(), tasks.done.tolist(), strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from collector.store import JobState
 from service.flink.checkpoint_tasks import ALIGNED, UNKNOWN, Spread, Status, TaskCheckpoint, Tasks, between
@@ -17,6 +17,8 @@ HISTORY = 10
 
 _RETAINED = "spark.sql.streaming.minBatchesToRetain"
 _RETAINED_DEFAULT = 100
+ClassName = Literal["completed", "in_progress", "failed"]
+_CLASSES: dict[Status, ClassName] = {"IN_PROGRESS": "in_progress", "COMPLETED": "completed", "FAILED": "failed"}
 _COUNT = re.compile(r"[0-9]{1,9}")
 # Spark makes a directory of this name where the user gave none, and deletes it when the query is stopped.
 _TEMPORARY = re.compile(r"/temporary-[0-9a-f-]{36}/?")
@@ -38,7 +40,17 @@ class Additions(TypedDict):
     phases: dict[str, int]
 
 
-class _Checkpoint(TypedDict):
+class Checkpoint(TypedDict):
+    """
+    A micro-batch.
+
+    Args:
+        className: By `status`.
+        external_path, discarded: Of one that Spark has committed.
+        failure_timestamp, failure_message: Of one that was broken off.
+    """
+
+    className: ClassName
     id: int
     status: Status
     is_savepoint: bool
@@ -56,31 +68,10 @@ class _Checkpoint(TypedDict):
     checkpoint_type: Literal["CHECKPOINT"]
     tasks: dict[str, TaskCheckpoint]
     streamgauge: Additions
-
-
-class CompletedCheckpoint(_Checkpoint):
-    """A micro-batch that Spark has committed."""
-
-    className: Literal["completed"]
-    external_path: str | None
-    discarded: bool
-
-
-class PendingCheckpoint(_Checkpoint):
-    """A micro-batch that is under way."""
-
-    className: Literal["in_progress"]
-
-
-class FailedCheckpoint(_Checkpoint):
-    """A micro-batch that was broken off."""
-
-    className: Literal["failed"]
-    failure_timestamp: int
-    failure_message: str
-
-
-Checkpoint = CompletedCheckpoint | PendingCheckpoint | FailedCheckpoint
+    external_path: NotRequired[str | None]
+    discarded: NotRequired[bool]
+    failure_timestamp: NotRequired[int]
+    failure_message: NotRequired[str]
 
 
 class RestoredCheckpoint(TypedDict):
@@ -116,9 +107,9 @@ class Summary(TypedDict):
 class Latest(TypedDict):
     """The latest micro-batches, each None where there is none; Spark has no savepoints."""
 
-    completed: CompletedCheckpoint | None
+    completed: Checkpoint | None
     savepoint: None
-    failed: FailedCheckpoint | None
+    failed: Checkpoint | None
     restored: RestoredCheckpoint | None
 
 
@@ -137,7 +128,7 @@ def overview(query: Query) -> Checkpoints:
 
     Raises:
         UnknownJob: never seen, or evicted.
-        CheckpointingDisabled: the job is no streaming query.
+        Missing: the job is no streaming query.
     """
     state = query.streaming_job("Checkpointing has not been enabled.")
     totals, held = state.checkpoints.totals, state.checkpoints.held
@@ -162,9 +153,9 @@ def overview(query: Query) -> Checkpoints:
             "persisted_data": nothing,
         },
         "latest": {
-            "completed": None if completed is None else _completed(query, state, completed, {}),
+            "completed": None if completed is None else _body(query, state, completed, {}),
             "savepoint": None,
-            "failed": None if failed is None else _failed(failed, {}),
+            "failed": None if failed is None else _body(query, state, failed, {}),
             "restored": _restored(state),
         },
         "history": [_body(query, state, checkpoint, {}) for checkpoint in list(held.values())[:HISTORY]],
@@ -177,8 +168,7 @@ def detail(query: Query) -> Checkpoint:
 
     Raises:
         UnknownJob: never seen, or evicted.
-        CheckpointingDisabled: the job is no streaming query.
-        UnknownCheckpoint: the micro-batch has not begun, or is held no more.
+        Missing: the job is no streaming query, or the micro-batch has not begun, or is held no more.
     """
     checkpoint = query.checkpoint()
     tasks = {told.vertex: Tasks.of(checkpoint, told).body(checkpoint) for told in checkpoint.tasks}
@@ -213,40 +203,22 @@ def _restored(state: JobState) -> RestoredCheckpoint | None:
 
 
 def _body(query: Query, state: JobState, told: wire.Checkpoint, tasks: dict[str, TaskCheckpoint]) -> Checkpoint:
+    body = _common(told, tasks)
     if told.status == "COMPLETED":
-        return _completed(query, state, told, tasks)
+        return {**body, "external_path": _path(state, told.id), "discarded": _discarded(query, state, told.id)}
     if told.status == "FAILED":
-        return _failed(told, tasks)
-    return {"className": "in_progress", **_common(told, tasks)}
+        return {**body, "failure_timestamp": told.end_ms, "failure_message": told.failure}
+    return body
 
 
-def _completed(
-    query: Query, state: JobState, told: wire.Checkpoint, tasks: dict[str, TaskCheckpoint]
-) -> CompletedCheckpoint:
-    return {
-        "className": "completed",
-        **_common(told, tasks),
-        "external_path": _path(state, told.id),
-        "discarded": _discarded(query, state, told.id),
-    }
-
-
-def _failed(told: wire.Checkpoint, tasks: dict[str, TaskCheckpoint]) -> FailedCheckpoint:
-    return {
-        "className": "failed",
-        **_common(told, tasks),
-        "failure_timestamp": told.end_ms,
-        "failure_message": told.failure,
-    }
-
-
-def _common(told: wire.Checkpoint, tasks: dict[str, TaskCheckpoint]) -> _Checkpoint:
+def _common(told: wire.Checkpoint, tasks: dict[str, TaskCheckpoint]) -> Checkpoint:
     parts = [Tasks.of(told, each) for each in told.tasks]
     completed = told.status == "COMPLETED"
     # As Flink has it: of a completed one the commit is the last sign, of any other that of its last task.
     ack_ms = told.end_ms if completed else max((part.latest_ack_ms for part in parts), default=UNKNOWN)
     running_ms = between(told.trigger_ms, ack_ms)
     return {
+        "className": _CLASSES[told.status],
         "id": told.id,
         "status": told.status,
         "is_savepoint": False,

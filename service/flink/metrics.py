@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from typing_extensions import NotRequired, TypedDict
+
 from collector import columns
 from collector.store import Column, VertexState
 from service.cluster import driver_metrics, find_executor
@@ -14,7 +16,15 @@ from service.lifetime import job_metrics
 from streamgauge import names
 from streamgauge.wire import Scalar
 
-Body = list[dict[str, str]]
+
+class Metric(TypedDict):
+    """A metric's id, and its value where it was asked for."""
+
+    id: str
+    value: NotRequired[str]
+
+
+Body = list[Metric]
 _INDEX = re.compile(r"[0-9]{1,10}")
 
 
@@ -50,7 +60,7 @@ def vertex(query: Query) -> Body:
     asked = query.metrics()
     if asked is None:
         return [{"id": f"{index}.{name}"} for name, column in series(state) for index in columns.subtasks(column)]
-    answer = []
+    answer: Body = []
     for metric_id in dict.fromkeys(asked):
         index, _, name = metric_id.partition(".")
         value = value_of(state, name, int(index)) if _INDEX.fullmatch(index) else None
@@ -70,6 +80,43 @@ def subtask(query: Query) -> Body:
         return [{"id": name} for name, column in series(state) if columns.value(column, index) is not None]
     found = ((name, value_of(state, name, index)) for name in dict.fromkeys(asked))
     return [{"id": name, "value": text(value)} for name, value in found if value is not None]
+
+
+def coordinators(query: Query) -> Body:
+    """
+    Answer …/vertices/:vertexid/jm-operator-metrics, ids '<operator>.coordinator.<metric>': the driver's own
+    figures of its sources.
+
+    Where two operators' names are the same once filtered, the one nearer to the source is told. An unknown vertex has
+    none.
+    """
+    state = query.known_vertex()
+    if state is None:
+        return []
+    values: dict[str, Scalar] = {}
+    for operator in state.vertex.operators:
+        prefix = f"{names.filtered(operator.name)}.{names.COORDINATOR}"
+        for name, value in state.coordinators.get(operator.id, {}).items():
+            values.setdefault(prefix + name, value)
+    return _scalars(query, values)
+
+
+def watermarks(query: Query) -> Body:
+    """
+    Answer …/vertices/:vertexid/watermarks; a subtask that has none, as a source's, is left out.
+
+    Raises:
+        UnknownJob: never seen, or evicted.
+        Missing: the job has no such vertex.
+    """
+    column = query.job_vertex().columns.get(names.CURRENT_INPUT_WATERMARK)
+    if column is None:
+        return []
+    known = columns.subtasks(column)
+    return [
+        {"id": f"{index}.{names.CURRENT_INPUT_WATERMARK}", "value": text(value)}
+        for index, value in zip(known.tolist(), column.values[known].tolist(), strict=True)
+    ]
 
 
 def series(state: VertexState) -> Iterator[tuple[str, Column]]:

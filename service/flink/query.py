@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
-from collector.store import JobState, Snapshot, VertexState
-from streamgauge.errors import CheckpointingDisabled, UnknownCheckpoint, UnknownVertex, UnresolvableParameter
+from collector.store import AppState, JobState, Snapshot, VertexState
+from service.cluster import application_id
+from service.errors import HANDLER, NOT_FOUND, Missing
+from streamgauge.errors import UnknownVertex, UnresolvableParameter
 from streamgauge.wire import Checkpoint
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
-_MAX_INT = 2**31 - 1
+_INT = re.compile(r"[+-]?[0-9]{1,10}")
 _LONG = re.compile(r"[+-]?[0-9]{1,19}")
-_MAX_LONG = 2**63 - 1
+_MIN_INT, _MAX_INT = -(2**31), 2**31 - 1
+_MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
 """In the order of Flink's answers."""
 
@@ -32,13 +35,27 @@ def _index(name: str, value: str) -> str:
     return str(int(value))
 
 
-def _long(name: str, value: str) -> str:
-    if _LONG.fullmatch(value) is None or not -_MAX_LONG - 1 <= int(value) <= _MAX_LONG:
+def _int(name: str, value: str) -> str:
+    if _INT.fullmatch(value) is None or not _MIN_INT <= int(value) <= _MAX_INT:
         raise UnresolvableParameter("path", name, value)
     return str(int(value))
 
 
-_CONVERTERS = {"jobid": _id, "vertexid": _id, "subtaskindex": _index, "checkpointid": _long}
+def _long(name: str, value: str) -> str:
+    if _LONG.fullmatch(value) is None or not _MIN_LONG <= int(value) <= _MAX_LONG:
+        raise UnresolvableParameter("path", name, value)
+    return str(int(value))
+
+
+_CONVERTERS = {
+    "jobid": _id,
+    "vertexid": _id,
+    "triggerid": _id,
+    "rescaleuuid": _id,
+    "subtaskindex": _index,
+    "attempt": _int,
+    "checkpointid": _long,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +66,7 @@ class Query:
     Args:
         snapshot: What it is answered from, as a whole.
         now_ms: Wall time of the answer.
-        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, checkpointid, taskmanagerid), as `parse`
-            checked them.
+        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, …), as `parse` checked them.
         parameters: Query parameters by name, in the order they came.
     """
 
@@ -65,14 +81,15 @@ class Query:
         Check a request's path parameters and read its query string; any thread.
 
         Raises:
-            UnresolvableParameter: an id is not 32 hex digits, a subtask index no number ≥ 0, or a checkpoint's id no
-                64-bit number.
+            UnresolvableParameter: an id is not 32 hex digits, a subtask index is no Java int ≥ 0, an attempt none, or a
+                checkpoint's id no Java long.
         """
         checked = {
             name: _CONVERTERS[name](name, value) if name in _CONVERTERS else value for name, value in path.items()
         }
-        parameters = parse_qs(query_string.decode("latin-1"), keep_blank_values=True) if query_string else {}
-        return cls(snapshot, now_ms, checked, parameters)
+        # As in Flink's Netty a semicolon parts parameters too.
+        text = query_string.decode("latin-1").replace(";", "&")
+        return cls(snapshot, now_ms, checked, parse_qs(text, keep_blank_values=True) if text else {})
 
     def words(self, name: str) -> list[str] | None:
         """
@@ -156,11 +173,11 @@ class Query:
 
         Raises:
             UnknownJob: never seen, or evicted.
-            CheckpointingDisabled: it is none; with `refusal` as the message.
+            Missing: it is none; with `refusal` as the message.
         """
         state = self.job()
         if state.job.type != "STREAMING":
-            raise CheckpointingDisabled(refusal)
+            raise Missing(HANDLER, refusal)
         return state
 
     def checkpoint(self) -> Checkpoint:
@@ -169,13 +186,12 @@ class Query:
 
         Raises:
             UnknownJob: never seen, or evicted.
-            CheckpointingDisabled: the job is no streaming query.
-            UnknownCheckpoint: the micro-batch has not begun, or is held no more.
+            Missing: the job is no streaming query, or the micro-batch has not begun, or is held no more.
         """
         state = self.streaming_job(f"Checkpointing was not enabled for job {self.path['jobid']}.")
         checkpoint_id = int(self.path["checkpointid"])
         if checkpoint_id not in state.checkpoints.held:
-            raise UnknownCheckpoint(checkpoint_id)
+            raise Missing(HANDLER, f"Could not find checkpointing statistics for checkpoint {checkpoint_id}.")
         return state.checkpoints.held[checkpoint_id]
 
     def setting(self, state: JobState, key: str, default: str = "") -> str:
@@ -203,6 +219,22 @@ class Query:
             raise UnknownVertex(vertex_id)
         return vertices[vertex_id]
 
+    def job_vertex(self) -> VertexState:
+        """
+        Return the vertex of the path, where Flink refuses an unknown one in other words than `vertex` does.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+            Missing: the job has none of this id.
+
+        Source: Flink's `AbstractJobVertexHandler`.
+        """
+        vertex_id = self.path["vertexid"]
+        found = self.job().vertices.get(vertex_id)
+        if found is None:
+            raise Missing(HANDLER, f"No vertex with ID '{vertex_id}' exists.")
+        return found
+
     def known_vertex(self) -> VertexState | None:
         """Return the vertex of the path; None where it, or its job, is unknown."""
         job = self.snapshot.jobs.get(self.path["jobid"])
@@ -211,3 +243,24 @@ class Query:
     def subtask(self) -> int:
         """Return the subtask index of the path, ≥ 0; it need not exist."""
         return int(self.path["subtaskindex"])
+
+    def attempt(self) -> int:
+        """Return the number of the attempt of the path; it need not exist, and may be below 0."""
+        return int(self.path["attempt"])
+
+    def application(self) -> AppState:
+        """
+        Return the application of the path, by Flink's id for it or by Spark's own.
+
+        Raises:
+            Missing: never seen, or evicted. Flink answers 500 there.
+            UnresolvableParameter: it is neither 32 hex digits nor the id of an application that is held.
+        """
+        asked = self.path["applicationid"]
+        if asked in self.snapshot.apps:
+            return self.snapshot.apps[asked]
+        wanted = _id("applicationid", asked)
+        for app in self.snapshot.apps.values():
+            if application_id(app.app.id) == wanted:
+                return app
+        raise Missing(NOT_FOUND, f"Could not find Flink application ({wanted})")

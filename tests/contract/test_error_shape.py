@@ -27,17 +27,7 @@ ROWS: list[tuple[errors.CollectorError, int, str]] = [
     (errors.UnknownVertex(VERTEX), 404, f"{NOT_FOUND}JobVertex {VERTEX} not found"),
     (errors.UnknownSubtask(VERTEX), 404, f"{HANDLER}Invalid subtask index for vertex {VERTEX}"),
     (errors.UnknownTaskManager("x"), 404, f"{NOT_FOUND}TaskManager x not found"),
-    (errors.CheckpointingDisabled("m"), 404, f"{HANDLER}m"),
-    (
-        errors.UnknownCheckpoint(7),
-        404,
-        f"{HANDLER}Could not find checkpointing statistics for checkpoint 7.",
-    ),
-    (
-        errors.UnknownCheckpointTask(VERTEX),
-        404,
-        f"{NOT_FOUND}There is no checkpoint statistics for task {VERTEX}.",
-    ),
+    (service_errors.Missing(HANDLER, "m"), 404, f"{HANDLER}m"),
     (
         errors.UnresolvableParameter("path", "jobid", "xyz"),
         400,

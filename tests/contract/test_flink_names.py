@@ -13,6 +13,9 @@ OURS = {
     ("job", "lastCheckpointProcessedRows"),
     ("job", "numInputRows"),
     ("job", "numOutputRows"),
+    ("coordinator", "numInputRows"),
+    ("coordinator", "inputRowsPerSecond"),
+    ("coordinator", "processedRowsPerSecond"),
 }
 """What Spark tells and Flink has no word for; the hooks' own figures are ours altogether."""
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from collector.store import JobState
+from service.errors import HANDLER, Missing
 from service.flink.checkpoint_config import config, duration_ms, interval_ms
 from service.flink.query import Query
-from streamgauge.errors import CheckpointingDisabled
 
 JID = "d" * 32
 STORE = "spark.sql.streaming.stateStore."
@@ -90,5 +90,5 @@ def test_what_spark_has_not_is_told_so(states: Any) -> None:
 
 def test_job_that_is_no_query_is_refused(states: Any) -> None:
     """In Flink's words."""
-    with pytest.raises(CheckpointingDisabled, match=rf"^Checkpointing is not enabled for this job \({JID}\)\.$"):
+    with pytest.raises(Missing, match=rf"^{HANDLER}Checkpointing is not enabled for this job \({JID}\)\.$"):
         asked(states, states.job(type="BATCH"))

@@ -8,16 +8,11 @@ import numpy as np
 import pytest
 
 from collector.store import CheckpointHistory, JobState
+from service.errors import HANDLER, NOT_FOUND, Missing
 from service.flink import checkpoint_tasks, checkpoints
 from service.flink.query import Query
 from streamgauge import wire
-from streamgauge.errors import (
-    CheckpointingDisabled,
-    UnknownCheckpoint,
-    UnknownCheckpointTask,
-    UnknownJob,
-    UnresolvableParameter,
-)
+from streamgauge.errors import UnknownJob, UnresolvableParameter
 
 JID, VERTEX, OTHER = "d" * 32, "c" * 32, "b" * 32
 PATH = "file:/data/state"
@@ -257,10 +252,10 @@ def test_subtasks_that_have_not_done_their_part(states: Any, status: Any, kinds:
 def test_job_that_is_no_query_has_no_checkpoints(states: Any) -> None:
     """Flink's words where checkpointing is disabled, one for each resource."""
     job = states.job(type="BATCH")
-    with pytest.raises(CheckpointingDisabled, match=r"^Checkpointing has not been enabled\.$"):
+    with pytest.raises(Missing, match=rf"^{HANDLER}Checkpointing has not been enabled\.$"):
         overview(states, job)
     for ask_for in (detail, of_vertex):
-        with pytest.raises(CheckpointingDisabled, match=f"^Checkpointing was not enabled for job {JID}.$"):
+        with pytest.raises(Missing, match=f"^{HANDLER}Checkpointing was not enabled for job {JID}.$"):
             ask_for(states, job, 1)
 
 
@@ -270,9 +265,11 @@ def test_what_is_not_there_is_unknown(states: Any) -> None:
     with pytest.raises(UnknownJob):
         checkpoints.overview(Query.parse(states.snapshot(), 0, {"jobid": JID}, b""))
     for unknown in (8, -7, 2**63 - 1):
-        with pytest.raises(UnknownCheckpoint, match=f"for checkpoint {unknown}."):
+        with pytest.raises(
+            Missing, match=f"^{HANDLER}Could not find checkpointing statistics for checkpoint {unknown}.$"
+        ):
             detail(states, job, unknown)
-    with pytest.raises(UnknownCheckpointTask, match=f"no checkpoint statistics for task {VERTEX}."):
+    with pytest.raises(Missing, match=f"^{NOT_FOUND}There is no checkpoint statistics for task {VERTEX}.$"):
         of_vertex(states, job, 7)
 
 
