@@ -19,6 +19,8 @@ from streamgauge import wire
 UNKNOWN = -1
 """Flink's word for a number that is not known."""
 
+_LONG_MAX = 2**63 - 1
+
 Status = Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
 Whole = npt.NDArray[np.int64]
 
@@ -214,11 +216,16 @@ def _summary(checkpoint: wire.Checkpoint, tasks: Tasks) -> TaskSummary:
     return {
         "checkpointed_size": _spread(written[written >= 0]),
         "state_size": _spread(np.maximum(tasks.state_bytes, 0)),
-        "end_to_end_duration": _spread(np.maximum(tasks.end_ms - checkpoint.trigger_ms, 0)),
+        "end_to_end_duration": _spread(_since(checkpoint, tasks.end_ms)),
         "checkpoint_duration": {"sync": _spread(np.maximum(tasks.commit_ms, 0)), "async": nothing},
         "alignment": {"buffered": ALIGNED, "processed": nothing, "persisted": nothing, "duration": nothing},
-        "start_delay": _spread(np.maximum(tasks.start_ms - checkpoint.trigger_ms, 0)),
+        "start_delay": _spread(_since(checkpoint, tasks.start_ms)),
     }
+
+
+def _since(checkpoint: wire.Checkpoint, times_ms: Whole) -> Whole:
+    # A driver may tell of a time that no 64 bits hold.
+    return np.maximum(times_ms - min(max(checkpoint.trigger_ms, 0), _LONG_MAX), 0)
 
 
 def _spread(values: Whole) -> Spread:

@@ -9,6 +9,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from collector.store import JobState
 from service.flink.checkpoint_tasks import ALIGNED, UNKNOWN, Spread, Status, TaskCheckpoint, Tasks, between
+from service.flink.numbers import json_double
 from service.flink.query import Query
 from streamgauge import wire
 
@@ -182,11 +183,11 @@ def _spread(told: wire.Spread | None) -> Spread:
         "min": told.min,
         "max": told.max,
         "avg": told.avg,
-        "p50": told.p50,
-        "p90": told.p90,
-        "p95": told.p95,
-        "p99": told.p99,
-        "p999": told.p999,
+        "p50": json_double(told.p50),
+        "p90": json_double(told.p90),
+        "p95": json_double(told.p95),
+        "p99": json_double(told.p99),
+        "p999": json_double(told.p999),
     }
 
 
