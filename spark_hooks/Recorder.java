@@ -390,7 +390,7 @@ public class Recorder extends SparkListener {
                 }
             } else if (event instanceof StreamingQueryListener.QueryStartedEvent) {
                 StreamingQueryListener.QueryStartedEvent start = (StreamingQueryListener.QueryStartedEvent) event;
-                hold(started(start.id(), start.runId(), start.name(), start.timestamp()));
+                hold(started(start.id(), start.runId(), start.name(), start.timestamp(), -1));
                 out = configuration(start.runId().toString(), -1, own(query(start.id())));
             } else if (event instanceof StreamingQueryListener.QueryProgressEvent) {
                 out.array(2).integer(QUERY_PROGRESS);
@@ -439,7 +439,8 @@ public class Recorder extends SparkListener {
                 Object progress = call(query, "lastProgress");
                 keep(started((java.util.UUID) call(query, "id"), (java.util.UUID) call(query, "runId"),
                     (String) call(query, "name"),
-                    progress == null ? null : (String) call(progress, "timestamp")), began);
+                    progress == null ? null : (String) call(progress, "timestamp"),
+                    progress == null ? -1 : ((Number) call(progress, "batchId")).longValue()), began);
                 keep(configuration(call(query, "runId").toString(), -1, own(query)), began);
             }
         } catch (Throwable fault) {
@@ -678,11 +679,12 @@ public class Recorder extends SparkListener {
         return new Packer().array(4).integer(BLOCK_MANAGER_ADDED).text(executor).text(endpoint).integer(memory);
     }
 
-    private Packer started(java.util.UUID id, java.util.UUID run, String name, String timestamp) {
+    private Packer started(java.util.UUID id, java.util.UUID run, String name, String timestamp, long batch) {
         Packer out = new Packer();
-        out.array(7).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
+        out.array(9).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
         Object query = query(id);
-        return out.text(word(query, "trigger")).text(word(query, "sink"));
+        out.text(word(query, "trigger")).text(word(query, "sink"));
+        return out.text(word(query, "resolvedCheckpointRoot")).integer(batch);
     }
 
     // What Spark holds for secret it redacts here, by its own rule and in Java's own syntax of patterns.
@@ -797,7 +799,7 @@ public class Recorder extends SparkListener {
         return (Map) call(call(session, "sharedState"), "activeStreamingQueries");
     }
 
-    /** What the query says of its trigger or sink, in Spark's words, or null. */
+    /** What the query says of its trigger, sink or checkpoint, in Spark's words, or null. */
     private static String word(Object query, String method) {
         try {
             return query == null ? null : String.valueOf(call(query, method));

@@ -12,12 +12,12 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from functools import singledispatchmethod
 
 from spark_hooks import plan, records
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
+from spark_hooks.records import milliseconds
 from spark_hooks.stages import Execution, Stage, Won
 from streamgauge import wire
 
@@ -29,7 +29,7 @@ ENDED_JOBS = 100
 QUERIES = 1000
 """Queries that are remembered, so that their next run is known as a restart."""
 
-_STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:\d+|init)")
+_STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:(\d+)|init)")
 
 
 class Model:
@@ -127,7 +127,7 @@ class Model:
         if len(self._queries) > QUERIES:
             self._queries.popitem(last=False)
         # Of a query that ran before the recorder came and has told no progress yet, no start is known.
-        start_ms = self._app.start_ms if event.timestamp is None else _milliseconds(event.timestamp)
+        start_ms = self._app.start_ms if event.timestamp is None else milliseconds(event.timestamp)
         start_ms = self._starts.get(event.run, start_ms)
         self._runs[event.run] = self._add(
             Job(
@@ -139,6 +139,8 @@ class Model:
                 state="RESTARTING" if restarts else "CREATED",
                 trigger=event.trigger,
                 sink=event.sink or "unknown",
+                checkpoint_path=event.checkpoint,
+                from_start=event.batch < 0,
             )
         )
 
@@ -147,7 +149,7 @@ class Model:
         told = records.progress(event)
         job = self._runs.get(told.run_id)
         if job is not None:
-            job.progress(told, _milliseconds(told.timestamp) + told.duration_ms.get("triggerExecution", 0))
+            job.progress(told, milliseconds(told.timestamp))
 
     @_apply.register
     def _(self, event: records.QueryIdle) -> None:
@@ -173,7 +175,7 @@ class Model:
     @_apply.register
     def _(self, event: records.ExecutionStart) -> None:
         root = None if event.root == event.execution else self._executions.get(event.root)
-        job = root.job if root is not None else self._run_of(event.description)
+        job, batch = (root.job, -1) if root is not None else self._run_of(event.description)
         same = root is not None and root.graph.accumulators == plan.accumulators(event.plan)
         own = job is not None and job.kind == "STREAMING" and (root is None or (same and root.own))
         execution = Execution(
@@ -192,9 +194,12 @@ class Model:
             self._evict(next(held for held in self._executions.values() if held.id not in self._ended))
         if root is not None:
             root.inner.append(execution)
+            execution.tasks = root.tasks
         elif job is not None:
-            job.begin_batch(event.time_ms)
+            execution.tasks = job.begin_batch(event.time_ms, batch)
             job.failures.begin(execution.id)
+        if execution.tasks is not None:
+            execution.tasks.join(execution)
         if not execution.adaptive and (root is None or same):
             self._show(execution)
 
@@ -237,9 +242,11 @@ class Model:
             if execution.root is None and execution.job.kind == "BATCH":
                 execution.job.end(event.time_ms, event.error or None)
             elif execution.root is None and event.error:
-                execution.job.break_off()
+                execution.job.break_off(event.time_ms, event.error)
             elif execution.root is None:
                 execution.job.failures.finish()
+        if execution.tasks is not None:
+            execution.tasks.leave(execution)
         self._ended[execution.id] = execution
         while len(self._ended) > ENDED_EXECUTIONS:
             self._evict(self._ended.popitem(last=False)[1])
@@ -251,9 +258,10 @@ class Model:
         if execution is not None and execution.job is not None and execution.job.kind == "BATCH":
             execution.job.observe(dict(zip(event.rows[::2], map(records.row, event.rows[1::2]), strict=True)))
 
-    def _run_of(self, description: str | None) -> Job | None:
+    def _run_of(self, description: str | None) -> tuple[Job | None, int]:
+        """Return the run and the micro-batch that an execution is of; −1 for none."""
         found = _STREAM.search(description or "")
-        return self._runs.get(found.group(1)) if found else None
+        return (self._runs.get(found.group(1)), int(found.group(2) or -1)) if found else (None, -1)
 
     def _analyse(self, root: records.PlanNode, job: Job | None, own: bool) -> plan.Graph:
         return plan.analyse(root, job.sink if own and job is not None else None)
@@ -285,6 +293,8 @@ class Model:
 
     def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
+        if execution.tasks is not None:
+            execution.tasks.leave(execution)
         for stage in execution.stages:
             for stage_id in stage.ids:
                 self._stages.pop(stage_id, None)
@@ -404,6 +414,9 @@ class Model:
         if stage is None:
             return
         stage.running[event.task] = event.partition
+        stage.starts[event.partition] = event.launch_ms
+        if stage.execution.tasks is not None:
+            stage.execution.tasks.note(stage)
         for bound in stage.vertices():
             bound.vertex.start_task(event.partition, event.attempt, event.executor, event.launch_ms)
 
@@ -444,9 +457,12 @@ class Model:
             if before.run >= (event.stage, event.stage_attempt):
                 return
             before.take_out()
-        won = Won((event.stage, event.stage_attempt), event.partition, updates, event.bytes_written)
+        run = (event.stage, event.stage_attempt)
+        won = Won(run, event.partition, updates, event.bytes_written, event.launch_ms, event.finish_ms)
         stage.won[event.partition] = won
         stage.count(won)
+        if stage.execution.tasks is not None:
+            stage.execution.tasks.note(stage)
 
     @_apply.register
     def _(self, event: records.TaskFailure) -> None:
@@ -486,8 +502,3 @@ def _adaptive(root: records.PlanNode) -> bool:
 
 def _pairs(updates: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     return zip(updates[::2], updates[1::2], strict=True)
-
-
-def _milliseconds(timestamp: str) -> int:
-    """'2026-11-21T10:42:48.662Z' → Unix milliseconds."""
-    return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

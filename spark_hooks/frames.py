@@ -47,8 +47,9 @@ _CONFIGURATION = ("configuration",)
 _ENVIRONMENT = ("environment",)
 _OBSERVED = ("observed",)
 _FAILURES = ("failures",)
-_WHOLE = frozenset({_PLAN, _CONFIGURATION, _ENVIRONMENT, _OBSERVED, _FAILURES})
-"""Keys of what is in a channel once; every other key begins with a vertex id."""
+_CHECKPOINTS = ("checkpoints",)
+_WHOLE = frozenset(key[0] for key in (_PLAN, _CONFIGURATION, _ENVIRONMENT, _OBSERVED, _FAILURES, _CHECKPOINTS))
+"""How keys of a channel begin that are no vertex's; every other one begins with a vertex id."""
 
 
 @dataclass(slots=True)
@@ -81,7 +82,7 @@ class _Channel:
 
     def forget_vertices(self, present: Container[str]) -> None:
         """Forget the vertices that the job has no longer."""
-        for key in [key for key in self.parts if key not in _WHOLE and key[0] not in present]:
+        for key in [key for key in self.parts if key[0] not in _WHOLE and key[0] not in present]:
             del self.parts[key]
 
 
@@ -220,17 +221,31 @@ class Frames:
                 level="task",
                 metrics=job.metrics(),
                 failure=self._text(job.failure),
+                checkpoint_path=self._name(job.checkpoint_path),
             ),
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
-            vertices=tuple(self._vertex(channel, vertex, coordinators) for vertex in job.vertices.values()),
+            vertices=tuple(self._vertex(channel, job, vertex, coordinators) for vertex in job.vertices.values()),
             incomplete=incomplete,
             configuration=self._configuration(channel, job.settings),
             observed=self._observed(job) if channel.note(_OBSERVED, job.observed) else None,
+            checkpoints=self._checkpoints(channel, job) if job.kind == "STREAMING" else None,
             failures=self._failures(channel, job.failures.told()),
         )
 
     def _observed(self, job: Job) -> dict[str, wire.Scalar]:
         return {cut(self._redact(key), METRIC_CHARS): self._scalar(value) for key, value in job.observed.items()}
+
+    def _checkpoints(self, channel: _Channel, job: Job) -> wire.Checkpoints | None:
+        told = job.checkpoints.told()
+        totals = msgspec.structs.replace(told, changed=())
+        changed = tuple(each for each in told.changed if channel.note((*_CHECKPOINTS, str(each.id)), each))
+        if not channel.note(_CHECKPOINTS, totals) and not changed:
+            return None
+        held = {_CHECKPOINTS, *((*_CHECKPOINTS, str(checkpoint_id)) for checkpoint_id in told.held)}
+        for key in [key for key in channel.parts if key[0] == _CHECKPOINTS[0] and key not in held]:
+            del channel.parts[key]
+        redacted = (msgspec.structs.replace(each, failure=self._name(each.failure)) for each in changed)
+        return msgspec.structs.replace(totals, changed=tuple(redacted))
 
     def _failures(self, channel: _Channel, told: wire.Failures) -> wire.Failures | None:
         # Once a failure: their stacks are long, and the same ones come every second.
@@ -291,14 +306,19 @@ class Frames:
         return list(found)
 
     def _vertex(
-        self, channel: _Channel, vertex: JobVertex, coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]]
+        self,
+        channel: _Channel,
+        job: Job,
+        vertex: JobVertex,
+        coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]],
     ) -> wire.VertexColumns:
         shown = vertex.counters.shown()
         rates = vertex.views.rates()
         # One look at the whole table spares the look at every column where nothing has moved.
-        moved = channel.note((vertex.id,), (shown.tobytes(), rates.tobytes()))
+        watermark_ms = job.watermark_ms if vertex.inputs else None
+        moved = channel.note((vertex.id,), (shown.tobytes(), rates.tobytes(), watermark_ms))
         columns: dict[str, list[wire.Column]] = {"": []}
-        for operator, metric, values in _columns(vertex, shown, rates) if moved else ():
+        for operator, metric, values in _columns(vertex, shown, rates, watermark_ms) if moved else ():
             column = wire.column(metric, values)
             found = columns.setdefault(operator, [])
             if channel.note((vertex.id, operator, metric), column):
@@ -337,7 +357,9 @@ def _cut_within(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[: chars - tail - 3]}\n…\n{text[-tail:]}"
 
 
-def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:
+def _columns(
+    vertex: JobVertex, shown: Counts, rates: Rates, watermark_ms: int | None
+) -> Iterator[tuple[str, str, wire.Array]]:
     """Yield (operator id or '', metric, values) of everything that this vertex can tell."""
     if not vertex.size:
         return
@@ -361,3 +383,5 @@ def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[s
             yield "", names.NUM_RECORDS_IN + names.PER_SECOND, unknown
     for metric in _ALWAYS_THERE:
         yield "", metric, unknown
+    if watermark_ms is not None:
+        yield "", names.CURRENT_INPUT_WATERMARK, np.full(vertex.size, watermark_ms)

@@ -6,16 +6,23 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from spark_hooks import plan
+from spark_hooks.batch_tasks import BatchTasks
+from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
 from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
-from spark_hooks.records import Progress
+from spark_hooks.records import Progress, milliseconds
 from spark_hooks.sources import Sources
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
 
 VERTICES = 500
 """Held of one run. User code in foreachBatch may plan differently in every batch; the oldest plans leave."""
+
+NO_WATERMARK_MS = -(2**63)
+"""Source: Flink, `Watermark.UNINITIALIZED`."""
+
+_NO_WATERMARK = "1970-01-01T00:00:00.000Z"
 
 _RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
 """Triggers whose query ends by itself."""
@@ -30,6 +37,8 @@ class Job:
         attempt: (start, Spark's run id; of a batch its execution id).
         state: CREATED until its first batch, RESTARTING where another run came before.
         sink: What the query says of its sink; None for a batch.
+        checkpoint_path: Where a query keeps its offsets and state.
+        from_start: None of its micro-batches had ended when it was first seen.
     """
 
     def __init__(
@@ -42,12 +51,17 @@ class Job:
         state: wire.JobState = "RUNNING",
         trigger: str | None = None,
         sink: str | None = None,
+        checkpoint_path: str | None = None,
+        from_start: bool = True,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
         self.attempt = attempt
         self.trigger = trigger or ""
         self.sink = sink
+        self.checkpoint_path = checkpoint_path or ""
+        self.checkpoints = Checkpoints(attempt.start_ms, from_start)
+        self.watermark_ms = NO_WATERMARK_MS
         self.state: wire.JobState = state
         self.since_ms: dict[str, int] = {"CREATED": attempt.start_ms, state: attempt.start_ms}
         self.end_ms = -1
@@ -59,16 +73,11 @@ class Job:
         self._name = name
         self._app_name = app_name
         self._positions: dict[tuple[int, ...], str] = {}
-        self._batch_begun = False
         self._broken_off = False
-        self._completed = 0
-        self._failed = 0
         self._input_rows = 0
         self._output_rows: int | None = 0
         self.observed: dict[str, wire.Scalar] = {}
         self._sources = Sources()
-        self._last: Progress | None = None
-        self._last_end_ms = -1
 
     @property
     def name(self) -> str:
@@ -154,32 +163,46 @@ class Job:
 
     # ---- Life
 
-    def begin_batch(self, time_ms: int) -> None:
-        """A micro-batch, or the batch execution, begins."""
-        self._batch_begun = True
+    def begin_batch(self, time_ms: int, batch_id: int) -> BatchTasks | None:
+        """
+        An execution of a micro-batch begins.
+
+        Args:
+            batch_id: −1 for an execution of the query that belongs to none, as where a source is made ready.
+
+        Returns:
+            Where what its tasks do is to be told; None where nowhere.
+        """
+        # A thread that user code has left behind may still go on when the run has ended.
+        if self.state in wire.ENDED_STATES:
+            return None
         self._broken_off = False
         self.start(time_ms)
+        return self.checkpoints.begin(batch_id, time_ms) if batch_id >= 0 else None
 
-    def break_off(self) -> None:
+    def break_off(self, time_ms: int, error: str) -> None:
         """A micro-batch's execution ended with an error; where none ends the run, it was stopped."""
         self._broken_off = True
+        self.checkpoints.break_off(time_ms, error)
 
     def start(self, time_ms: int) -> None:
         """The run is seen to be up: a batch begins, or it waits for rows."""
         if self.state in ("CREATED", "RESTARTING"):
             self._enter("RUNNING", time_ms)
 
-    def progress(self, event: Progress, end_ms: int) -> None:
-        """A micro-batch ended."""
-        self._batch_begun = False
-        self._completed += 1
+    def progress(self, event: Progress, trigger_ms: int) -> None:
+        """A micro-batch that began at `trigger_ms` ended."""
+        self.checkpoints.complete(event, trigger_ms)
+        # Spark's own watermark is 0 before there is one.
+        watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
+        if watermark_ms > 0:
+            self.watermark_ms = watermark_ms
         self._input_rows += event.num_input_rows
         if event.sink.num_output_rows < 0:
             self._output_rows = None
         elif self._output_rows is not None:
             self._output_rows += event.sink.num_output_rows
         self._sources.progress(event.sources)
-        self._last, self._last_end_ms = event, end_ms
         self.observe(event.observed_metrics)
 
     def observe(self, told: Mapping[str, object]) -> None:
@@ -206,21 +229,20 @@ class Job:
         if failure is not None:
             self.failure = root_cause(failure)
             self.failures.end(failure, time_ms)
-            self._failed += self._batch_begun
-            self._end("FAILED", time_ms)
+            self._end("FAILED", time_ms, self.failure)
         elif self.kind == "BATCH" or (self.trigger.startswith(_RUNS_OUT) and not self._broken_off):
-            self._end("FINISHED", time_ms)
+            self._end("FINISHED", time_ms, STOPPED)
         else:
-            self._end("CANCELED", time_ms)
+            self._end("CANCELED", time_ms, STOPPED)
 
     def cancel(self, time_ms: int) -> None:
         """The application ended under the run; what had ended before stays as it is."""
         if self.state not in wire.ENDED_STATES:
-            self._end("CANCELED", time_ms)
+            self._end("CANCELED", time_ms, APPLICATION_ENDED)
 
-    def _end(self, state: wire.JobState, time_ms: int) -> None:
+    def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
-        self._batch_begun = False
+        self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 
     def _enter(self, state: wire.JobState, time_ms: int) -> None:
@@ -233,24 +255,9 @@ class Job:
         """Return the job's own metrics; what Spark has not told is absent."""
         if self.kind == "BATCH":
             return {}
-        in_progress = int(self._batch_begun)
-        found: dict[str, wire.Scalar] = {
-            names.NUM_COMPLETED_CHECKPOINTS: self._completed,
-            names.NUM_FAILED_CHECKPOINTS: self._failed,
-            names.NUM_IN_PROGRESS_CHECKPOINTS: in_progress,
-            names.TOTAL_CHECKPOINTS: self._completed + self._failed + in_progress,
-            names.INPUT_ROWS: self._input_rows,
-        }
+        found: dict[str, wire.Scalar] = {**self.checkpoints.metrics(), names.INPUT_ROWS: self._input_rows}
         if self._output_rows is not None:
             found[names.OUTPUT_ROWS] = self._output_rows
-        last = self._last
-        if last is not None:
-            found[names.LAST_COMPLETED_CHECKPOINT_ID] = last.batch_id
-            found[names.LAST_CHECKPOINT_SIZE] = sum(operator.memory_used_bytes for operator in last.state_operators)
-            found[names.LAST_CHECKPOINT_COMPLETED] = self._last_end_ms
-            found[names.LAST_CHECKPOINT_PROCESSED] = last.num_input_rows
-            if "triggerExecution" in last.duration_ms:
-                found[names.LAST_CHECKPOINT_DURATION] = last.duration_ms["triggerExecution"]
         return found
 
     def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:

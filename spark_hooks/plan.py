@@ -22,6 +22,8 @@ from spark_hooks.operator_names import NAME_LENGTH, operator_name, short_name
 from spark_hooks.records import PlanNode
 
 ROWS = "number of output rows"
+STATE = "memory used by state"
+COMMIT = "time to commit changes"
 
 # A collector takes 8,192 and 65,536 characters at most, and refuses a push for one that is longer.
 CHAIN_LENGTH = 4096
@@ -106,6 +108,7 @@ class Operator:
         inputs: Operators of the same vertex, and exchanges, each once, in the plan's order.
         is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
+        state, commits: Accumulator ids of the bytes of its state, and of the time that it took to commit it.
         leaf: Its place among the plan's sources from left to right, from 0; −1 for what is none.
         native: Every metric; what Spark counts for all of the code that it generated stands at its last operator.
     """
@@ -118,6 +121,8 @@ class Operator:
     inputs: tuple[Operator | Exchange, ...]
     is_source: bool = False
     sink: bool = False
+    state: tuple[int, ...] = ()
+    commits: tuple[int, ...] = ()
     leaf: int = -1
     native: tuple[NativeMetric, ...] = ()
 
@@ -247,7 +252,9 @@ class _Analysis:
             name=operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=node.description[:DESCRIPTION_LENGTH],
-            rows=tuple(accumulator for metric, accumulator in _metrics(node) if metric == ROWS),
+            rows=_named(node, ROWS),
+            state=_named(node, STATE),
+            commits=_named(node, COMMIT),
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
             sink=sink,
@@ -318,6 +325,10 @@ def _stand_in(vertex: Vertex) -> Operator:
 
 def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:
     return zip(node.metrics[::2], node.metrics[1::2], strict=True)
+
+
+def _named(node: PlanNode, name: str) -> tuple[int, ...]:
+    return tuple(accumulator for metric, accumulator in _metrics(node) if metric == name)
 
 
 def _accumulators(node: PlanNode) -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -239,6 +240,8 @@ class QueryStarted(_Record, tag=16):
         id, run: UUIDs.
         timestamp: ISO 8601, UTC; None where unknown.
         trigger, sink: In Spark's words; None where the query was out of reach.
+        checkpoint: Where it keeps its offsets and state; None likewise.
+        batch: Latest micro-batch that had ended before it was first seen, −1 for none.
     """
 
     id: str
@@ -247,6 +250,8 @@ class QueryStarted(_Record, tag=16):
     timestamp: str | None
     trigger: str | None
     sink: str | None
+    checkpoint: str | None
+    batch: int
 
 
 class QueryProgress(_Record, tag=17):
@@ -364,6 +369,7 @@ class StateOperator(msgspec.Struct, rename="camel"):
     """What a progress event tells of one stateful operator."""
 
     memory_used_bytes: int = 0
+    custom_metrics: dict[str, int] = {}
 
 
 class Progress(msgspec.Struct, rename="camel"):
@@ -375,6 +381,7 @@ class Progress(msgspec.Struct, rename="camel"):
     timestamp: str
     num_input_rows: int = 0
     duration_ms: dict[str, int] = {}
+    event_time: dict[str, str] = {}
     sources: tuple[Source, ...] = ()
     sink: Sink = msgspec.field(default_factory=Sink)
     state_operators: tuple[StateOperator, ...] = ()
@@ -452,3 +459,13 @@ def row(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise msgspec.DecodeError(f"no JSON of Spark's: {error}") from error
+
+
+def milliseconds(timestamp: str) -> int:
+    """
+    Return a timestamp of Spark's, '2026-11-21T10:42:48.662Z', in Unix milliseconds.
+
+    Raises:
+        ValueError: it is no ISO 8601.
+    """
+    return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_hooks import counts, plan
+from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.job import Job
 from spark_hooks.vertex import Bound
 
@@ -28,6 +29,8 @@ class Won:
     subtask: int
     updates: dict[int, int]
     bytes_written: int
+    launch_ms: int
+    finish_ms: int
     added: list[tuple[Bound, list[int]]] = field(default_factory=list)
 
     def take_out(self) -> None:
@@ -51,6 +54,7 @@ class Execution:
         replaced: What adaptive execution has planned before `graph`.
         driver: SQL metrics that the driver set.
         settings: Spark's that are not the application's; of an outermost one.
+        tasks: Where what its tasks do is told, of a micro-batch's execution; None for others.
         accumulators: Of every metric of every plan that it had.
     """
 
@@ -67,6 +71,7 @@ class Execution:
     inner: list[Execution] = field(default_factory=list)
     driver: dict[int, int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    tasks: BatchTasks | None = None
     accumulators: set[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,6 +117,7 @@ class Stage:
             a plan while nothing but the names of its RDDs' scopes has told so.
         won: Partition → the success that counts.
         running: Task id → partition.
+        starts: Partition → launch of its latest task, wall time.
     """
 
     ids: list[int]
@@ -122,6 +128,7 @@ class Stage:
     bound: dict[Execution, tuple[plan.Graph | None, Bound]] = field(default_factory=dict)
     won: dict[int, Won] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
+    starts: dict[int, int] = field(default_factory=dict)
 
     @property
     def id(self) -> int:

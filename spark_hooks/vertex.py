@@ -104,6 +104,8 @@ class Bound:
     Args:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
+
+    `state` and `commits` are the accumulators of the bytes of its state, and of the time it took to commit it.
     """
 
     def __init__(
@@ -122,6 +124,8 @@ class Bound:
         )
         self._reading: Reading | None = None
         # Worked out here, for a plan's walk is too long to be taken for every task.
+        self.state = tuple(each for operator in plan_vertex.operators for each in operator.state)
+        self.commits = tuple(each for operator in plan_vertex.operators for each in operator.commits)
         self._columns: dict[int, list[int]] = {}
         self._greatest: list[tuple[tuple[int, ...], int]] = []
         for column, found in zip(columns, flat(plan_vertex), strict=True):

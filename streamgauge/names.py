@@ -257,6 +257,14 @@ METRICS: tuple[Metric, ...] = (
         "stage and batch ends",
         "Back-pressured time a second; NaN where unknown.",
     ),
+    Metric(
+        CURRENT_INPUT_WATERMARK,
+        "gauge",
+        "ms",
+        "vertex",
+        _PROGRESS,
+        "The query's watermark, Unix milliseconds; −2^63 before there is one. A source vertex has none.",
+    ),
     *_metered(_COUNTED, "operator"),
     Metric(
         UPTIME, "gauge", "ms", "job", "QueryStartedEvent", "Time since the job last came to run; 0 once it has ended."
@@ -287,9 +295,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(NUM_RESTARTS, "gauge", "", "job", "QueryStartedEvent", "Runs of the query after the first that was seen."),
     Metric(NUM_COMPLETED_CHECKPOINTS, "counter", "", "job", _PROGRESS, "Micro-batches that this run has completed."),
-    Metric(
-        NUM_FAILED_CHECKPOINTS, "counter", "", "job", "QueryTerminatedEvent", "Micro-batches that an exception ended."
-    ),
+    Metric(NUM_FAILED_CHECKPOINTS, "counter", "", "job", "QueryTerminatedEvent", "Micro-batches that were broken off."),
     Metric(NUM_IN_PROGRESS_CHECKPOINTS, "gauge", "", "job", "JobStart", "1 while a micro-batch runs."),
     Metric(TOTAL_CHECKPOINTS, "counter", "", "job", _PROGRESS, "Micro-batches begun."),
     Metric(LAST_COMPLETED_CHECKPOINT_ID, "gauge", "", "job", _PROGRESS, "Batch id of the last completed micro-batch."),

@@ -17,6 +17,9 @@ from service.flink import (
     aggregates,
     applications,
     backpressure,
+    checkpoint_config,
+    checkpoint_tasks,
+    checkpoints,
     configuration,
     drivers,
     exceptions,
@@ -40,6 +43,7 @@ Handler = Callable[[Query], object]
 
 _JOB = "/jobs/:jobid"
 _VERTEX = f"{_JOB}/vertices/:vertexid"
+_CHECKPOINT = f"{_JOB}/checkpoints/details/:checkpointid"
 _SUBTASK = f"{_VERTEX}/subtasks/:subtaskindex"
 _TASKMANAGER = "/taskmanagers/:taskmanagerid"
 
@@ -65,6 +69,10 @@ RESOURCES: dict[str, Handler] = {
     f"{_JOB}/jobmanager/log-url": logs.page,
     f"{_JOB}/taskmanagers/:taskmanagerid/log-url": logs.page,
     _VERTEX: vertices.detail,
+    f"{_JOB}/checkpoints": checkpoints.overview,
+    f"{_JOB}/checkpoints/config": checkpoint_config.config,
+    _CHECKPOINT: checkpoints.detail,
+    f"{_CHECKPOINT}/subtasks/:vertexid": checkpoint_tasks.detail,
     f"{_VERTEX}/taskmanagers": vertices.taskmanagers,
     f"{_VERTEX}/subtasktimes": subtasks.times,
     _SUBTASK: subtasks.current,

@@ -23,14 +23,27 @@ with (RECORDINGS / "INDEX.tsv").open() as index:
 
 
 def structure(value: Any) -> Any:
-    """Types instead of values; a list is told by what its elements have in common, so they must agree."""
+    """
+    Types instead of values; a list is told by what its elements have in common, so they must agree; those of
+    several classes, where one class does.
+    """
     if isinstance(value, dict):
         return {key: structure(_plain(key, inner)) for key, inner in value.items()}
+    if isinstance(value, list) and value and all(isinstance(inner, dict) and "className" in inner for inner in value):
+        return {name: _common([each for each in value if each["className"] == name]) for name in _classes(value)}
     if isinstance(value, list):
-        kinds = [structure(inner) for inner in value]
-        assert all(kind == kinds[0] for kind in kinds) or _optional(kinds), kinds
-        return [max(kinds, key=lambda kind: len(str(kind)))] if kinds else []
+        return _common(value)
     return type(value).__name__
+
+
+def _classes(value: list[Any]) -> set[str]:
+    return {each["className"] for each in value}
+
+
+def _common(value: list[Any]) -> Any:
+    kinds = [structure(inner) for inner in value]
+    assert all(kind == kinds[0] for kind in kinds) or _optional(kinds), kinds
+    return [max(kinds, key=lambda kind: len(str(kind)))] if kinds else []
 
 
 def _optional(kinds: list[Any]) -> bool:

@@ -8,6 +8,7 @@ from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.store import MetricStore
 from spark_hooks import frames, records
+from spark_hooks.checkpoints import HELD
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
 from spark_hooks.redaction import REPLACEMENT, Redaction
@@ -241,6 +242,69 @@ def test_what_users_wrote_is_redacted() -> None:
     assert REPLACEMENT.encode() in body
 
 
+def test_why_a_batch_failed_and_where_checkpoints_lie_is_redacted() -> None:
+    """An exception's text, and a path with a key in it; they leave the driver cut."""
+    driver = Driver(query=Query(1, checkpoint="s3a://key:hunter2@bucket/" + "x" * 100_000))
+    driver.apply(driver.query.terminated(exception="could not open jdbc:x://me:hunter2@db " + "e" * 100_000))
+    _, sent = driver.build()
+    assert sent.job is not None
+    assert sent.checkpoints is not None
+    [failed] = sent.checkpoints.changed
+    assert failed.status == "FAILED"
+    for text in (sent.job.checkpoint_path, failed.failure):
+        assert "hunter2" not in text
+        assert REPLACEMENT in text
+        assert len(text) == frames.NAME_CHARS
+
+
+def test_batches_travel_where_they_have_changed(driver: Driver) -> None:
+    """None where nothing has; the totals and the one micro-batch whose task has ended, where one has."""
+    driver.acknowledge(*driver.build())
+    assert driver.build()[1].checkpoints is None
+    driver.apply(driver.execution.end(), driver.query.progress())
+    driver.query.batch += 1
+    driver.apply(Execution(driver.ids, driver.plan, driver.query.describe()).start())
+    driver.acknowledge(*driver.build())
+    driver.query.batch += 1
+    driver.apply(driver.query.progress())
+    _, sent = driver.build()
+    assert sent.checkpoints is not None
+    assert sent.checkpoints.held == (2, 1, 0)
+    assert [each.id for each in sent.checkpoints.changed] == [2, 1]
+
+
+def test_batches_that_are_held_no_more_are_forgotten(driver: Driver) -> None:
+    """What is remembered of the collector is as long as what is held."""
+    for batch in range(50):
+        driver.query.batch = batch
+        driver.apply(driver.query.progress())
+        driver.acknowledge(*driver.build())
+    [channel] = [one for (jid, _), one in driver.frames._channels.items() if jid]
+    assert sum(key[0] == "checkpoints" for key in channel.parts) == HELD + 1
+
+
+def test_watermark_is_of_vertices_with_inputs(driver: Driver) -> None:
+    """Long.MIN_VALUE before there is one, as in Flink; a source vertex has none."""
+    reader = stage(driver.ids, 2, scopes=["HashAggregate"])
+    driver.apply(driver.execution.job(reader), submitted(reader))
+    for event_time, watermark_ms in (({}, -(2**63)), ({"watermark": "2026-11-21T10:00:59.000Z"}, 1_795_255_259_000)):
+        driver.apply(driver.query.progress(eventTime=event_time))
+        source, last = driver.build()[1].vertices
+        found = [column for column in last.columns if column.metric == names.CURRENT_INPUT_WATERMARK]
+        assert [column.values().tolist() for column in found] == [[watermark_ms] * 2]
+        assert names.CURRENT_INPUT_WATERMARK not in {column.metric for column in source.columns}
+
+
+def test_batch_execution_has_no_checkpoints() -> None:
+    """It is not a query."""
+    driver = Driver()
+    batch = Execution(driver.ids, scan(driver.ids), "count at app.py:7")
+    driver.apply(batch.start(), batch.job(stage(driver.ids, 1)))
+    *_, sent = driver.frames.build(driver.model, driver.executors, {}, {})
+    assert sent.job is not None
+    assert (sent.job.type, sent.checkpoints) == ("BATCH", None)
+
+
 def test_long_texts_do_not_cost_the_push() -> None:
     """A collector refuses a whole push for one name or text past its limits: they are cut."""
     driver = Driver("Filter " + "x" * 100_000, Query(1, name="n" * 100_000))
@@ -326,7 +390,7 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         job = driver.model.jobs[driver.query.jid]
         assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)
         remembered = {key[0] for channel in driver.frames._channels.values() for key in channel.parts}
-    assert remembered == {*job.vertices, "plan", "observed", "configuration"}
+    assert remembered == {*job.vertices, "plan", "observed", "configuration", "checkpoints", "failures"}
 
 
 def test_native_metrics_travel_when_they_change(driver: Driver) -> None:

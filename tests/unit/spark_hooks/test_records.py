@@ -80,8 +80,10 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
     ([14, "1", 21], records.ExecutorRemoved("1", 21)),
     ([15, "1", "host:40101", 455_501_414], records.BlockManagerAdded("1", "host:40101", 455_501_414)),
     (
-        [16, "id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None],
-        records.QueryStarted("id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None),
+        [16, "id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None, "file:/state", -1],
+        records.QueryStarted(
+            "id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None, "file:/state", -1
+        ),
     ),
     ([17, "{}"], records.QueryProgress("{}")),
     ([18, "id", "run", 22, None], records.QueryTerminated("id", "run", 22, None)),
@@ -257,7 +259,8 @@ def test_progress_is_read_from_sparks_own_json() -> None:
     assert told.duration_ms["triggerExecution"] == 2232
     assert told.sources == (records.Source("RateStreamV2[rowsPerSecond=50]", 100),)
     assert told.sink == records.Sink("NoopTable$", -1)
-    assert told.state_operators == (records.StateOperator(1296),)
+    assert told.state_operators == (records.StateOperator(1296, {"x": 1}),)
+    assert told.event_time == {"watermark": "1970-01-01T00:00:00.000Z"}
 
 
 def test_what_progress_does_not_tell_has_its_default() -> None:
@@ -265,6 +268,7 @@ def test_what_progress_does_not_tell_has_its_default() -> None:
     bare = {name: PROGRESS[name] for name in ("id", "runId", "batchId", "timestamp")}
     told = records.progress(records.QueryProgress(json.dumps(bare)))
     assert (told.num_input_rows, told.duration_ms, told.sources, told.state_operators) == (0, {}, (), ())
+    assert told.event_time == {}
     assert told.sink.num_output_rows == -1
 
 
