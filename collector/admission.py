@@ -219,6 +219,11 @@ class Admission:
         self._bound(where, "accumulators", vertex.accumulators)
         by_operator: dict[str, list[wire.Column]] = {}
         for accumulator in vertex.accumulators:
+            if accumulator.column.dtype != "i8":
+                raise MalformedFrame(
+                    f"{where}: accumulator {shown(accumulator.column.metric)} is {accumulator.column.dtype}, expected "
+                    "i8: Spark's SQL metrics are whole numbers"
+                )
             by_operator.setdefault(accumulator.operator, []).append(accumulator.column)
         for operator, columns in by_operator.items():
             self._columns(f"{where}: accumulators of operator {shown(operator)}", tuple(columns), vertex.size)

@@ -45,10 +45,11 @@ class SubtaskTimes:
 
 @dataclass(frozen=True, slots=True)
 class Accumulated:
-    """A native SQL metric over the subtasks of a vertex; see `wire.Accumulator` for its kind."""
+    """A native SQL metric over the subtasks of a vertex; see `wire.Accumulator` for its kind and the driver's share."""
 
     kind: wire.AccumulatorKind
     column: Column
+    driver: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ class JobState:
         series: Values held: every column counts its vertex's size.
         ended_ns: Monotonic time of the frame that told the end; None while the job has not ended.
         configuration, observed, failures: As in `wire.Frame`.
+        failures_before: Of earlier runs.
     """
 
     job: wire.Job
@@ -132,6 +134,11 @@ class JobState:
     observed: Mapping[str, wire.Scalar] = field(default_factory=dict)
     checkpoints: CheckpointHistory = field(default_factory=CheckpointHistory)
     failures: wire.Failures = field(default_factory=wire.Failures)
+    failures_before: wire.Failures = field(default_factory=wire.Failures)
+
+    def failure_history(self) -> wire.Failures:
+        """Return what failed in all of its runs, newest first, at most `wire.FAILURES`."""
+        return self.failures.after(self.failures_before)
 
 
 @dataclass(frozen=True, slots=True)

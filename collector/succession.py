@@ -90,6 +90,7 @@ def next_job(
         observed=_kept(frame.observed, {} if base is None else base.observed),
         checkpoints=checkpoints,
         failures=_kept(frame.failures, wire.Failures() if base is None else base.failures),
+        failures_before=_failures_before(before, same_run),
     )
 
 
@@ -129,6 +130,13 @@ def _ended_ns(before: JobState | None, now_ns: int) -> int:
     if before is None or before.ended_ns is None:
         return now_ns
     return before.ended_ns
+
+
+def _failures_before(before: JobState | None, same_run: bool) -> wire.Failures:
+    # A driver that starts a query anew tells of this run only; Flink's history outlives restarts.
+    if before is None:
+        return wire.Failures()
+    return before.failures_before if same_run else before.failure_history()
 
 
 def _checkpoints(where: str, before: CheckpointHistory, frame: wire.Frame) -> CheckpointHistory:
@@ -250,7 +258,7 @@ def _accumulated(where: str, held: VertexState, figures: wire.VertexColumns) -> 
             )
         column = told.column
         after[told.operator, column.metric] = Accumulated(
-            told.kind, Column(column.values(), _present(column, figures.size))
+            told.kind, Column(column.values(), _present(column, figures.size)), told.driver
         )
     return after
 

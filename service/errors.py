@@ -85,6 +85,7 @@ TABLE: dict[type[CollectorError], Row] = {
     errors.UnknownJob: Row(404, NOT_FOUND),
     errors.UnknownVertex: Row(404, NOT_FOUND),
     errors.UnknownSubtask: Row(404, HANDLER),
+    errors.UnknownAttempt: Row(404, HANDLER),
     errors.UnknownTaskManager: Row(404, NOT_FOUND),
     Missing: Row(404),
     UnresolvableParameter: Row(400, _PARAMETERS),

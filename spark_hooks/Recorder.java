@@ -3,6 +3,7 @@ import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryPoolMXBean;
 import java.lang.management.MemoryUsage;
+import java.lang.management.RuntimeMXBean;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -12,7 +13,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.zip.Deflater;
+import org.apache.spark.ExceptionFailure;
+import org.apache.spark.FetchFailed;
+import org.apache.spark.Resubmitted$;
+import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
+import org.apache.spark.TaskCommitDenied;
+import org.apache.spark.TaskFailedReason;
+import org.apache.spark.TaskKilled;
 import org.apache.spark.executor.ExecutorMetrics;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.*;
@@ -26,8 +34,11 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate
 import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveSQLMetricUpdates;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.streaming.StreamingQueryListener;
 import org.apache.spark.storage.RDDInfo;
+import org.apache.spark.util.Utils;
 
 /**
  * Turns Spark's listener events into MessagePack records and keeps them until they are drained.
@@ -61,10 +72,15 @@ public class Recorder extends SparkListener {
     private static final int QUERY_TERMINATED = 18;
     private static final int FAULT = 19;
     private static final int QUERY_IDLE = 20;
+    private static final int TASK_FAILURE = 21;
+    private static final int ENVIRONMENT = 22;
+    private static final int CONFIGURATION = 23;
+    private static final int OBSERVED = 24;
 
     private static final String[] MEMORY = {
         "JVMHeapMemory", "JVMOffHeapMemory", "DirectPoolMemory", "MappedPoolMemory",
-        "MinorGCCount", "MinorGCTime", "MajorGCCount", "MajorGCTime"
+        "MinorGCCount", "MinorGCTime", "MajorGCCount", "MajorGCTime",
+        "OnHeapUnifiedMemory", "OffHeapUnifiedMemory"
     };
 
     /** What one live update or record costs beside its bytes. */
@@ -73,11 +89,20 @@ public class Recorder extends SparkListener {
     /** Nested executions that are held; more can only be such whose end Spark's queue had to drop. */
     private static final int NESTED = 1024;
 
+    /** Failures of tasks whose text is held between two drains; of older ones only that and where they were. */
+    private static final int FAILURES = 16;
+
+    /** Characters of the text of a task's or a stage's failure, and of one that ended a query or an execution. */
+    private static final int FAILURE_CHARS = 16000;
+    private static final int END_CHARS = 30000;
+
     private final long capacity;
     private final Object session;
     private final ArrayDeque records = new ArrayDeque();
     private final LinkedHashMap live = new LinkedHashMap();
     private final LinkedHashMap memory = new LinkedHashMap();
+    /** Those of `records` that are failures and have their text. */
+    private final ArrayDeque failures = new ArrayDeque();
     /** Execution -> the one that encloses it, of those that run; of the listener's thread alone. */
     private final LinkedHashMap roots = new LinkedHashMap();
     private long held = 0;
@@ -112,6 +137,7 @@ public class Recorder extends SparkListener {
             records.clear();
             live.clear();
             memory.clear();
+            failures.clear();
             held = 0;
             totals = new long[] {events, recordNs, droppedRecords, droppedLive};
         }
@@ -121,7 +147,8 @@ public class Recorder extends SparkListener {
             out.integer(totals[i]);
         }
         for (Iterator it = taken.iterator(); it.hasNext();) {
-            out.raw((byte[]) it.next());
+            Object record = it.next();
+            out.raw(record instanceof Failure ? ((Failure) record).bytes() : (byte[]) record);
         }
         for (Iterator it = updates.iterator(); it.hasNext();) {
             out.raw((byte[]) it.next());
@@ -184,7 +211,8 @@ public class Recorder extends SparkListener {
             Packer out = new Packer();
             out.array(5).integer(STAGE_COMPLETED).integer(info.stageId()).integer(info.attemptNumber());
             out.integer(time(info.completionTime()));
-            out.text(info.failureReason().isDefined() ? (String) info.failureReason().get() : null);
+            out.text(info.failureReason().isDefined()
+                ? cut((String) info.failureReason().get(), FAILURE_CHARS) : null);
             keep(out, began);
         } catch (Throwable fault) {
             fault(fault, began);
@@ -215,6 +243,10 @@ public class Recorder extends SparkListener {
             out.bool(event.reason() instanceof org.apache.spark.Success$);
             out.integer(metrics == null ? 0 : metrics.outputMetrics().bytesWritten());
             updates(out, info.accumulables().iterator());
+            if (event.reason() instanceof TaskFailedReason && !(event.reason() instanceof TaskKilled)
+                    && !(event.reason() instanceof TaskCommitDenied) && event.reason() != Resubmitted$.MODULE$) {
+                hold(failure(event, (TaskFailedReason) event.reason()));
+            }
             synchronized (this) {
                 byte[] update = (byte[]) live.remove(Long.valueOf(info.taskId()));
                 if (update != null) {
@@ -263,7 +295,8 @@ public class Recorder extends SparkListener {
         long began = System.nanoTime();
         try {
             ExecutorInfo info = event.executorInfo();
-            keep(executor(event.executorId(), info.executorHost(), info.totalCores(), event.time()), began);
+            keep(executor(event.executorId(), info.executorHost(), info.totalCores(), event.time(),
+                info.resourceProfileId()), began);
         } catch (Throwable fault) {
             fault(fault, began);
         }
@@ -312,8 +345,11 @@ public class Recorder extends SparkListener {
                     ? ((Number) start.rootExecutionId().get()).longValue() : start.executionId());
                 out.integer(start.time()).text(start.description());
                 plan(out, start.sparkPlanInfo());
-                if (start.rootExecutionId().isDefined()
-                        && ((Number) start.rootExecutionId().get()).longValue() != start.executionId()) {
+                if (start.rootExecutionId().isEmpty()
+                        || ((Number) start.rootExecutionId().get()).longValue() == start.executionId()) {
+                    hold(out);
+                    out = configuration(null, start.executionId(), map(start.modifiedConfigs().iterator()));
+                } else {
                     roots.put(Long.valueOf(start.executionId()), start.rootExecutionId().get());
                     if (roots.size() > NESTED) {
                         roots.remove(roots.keySet().iterator().next());
@@ -337,8 +373,13 @@ public class Recorder extends SparkListener {
             } else if (event instanceof SparkListenerSQLExecutionEnd) {
                 SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
                 roots.remove(Long.valueOf(end.executionId()));
+                Packer observed = observed(end);
+                if (observed != null) {
+                    hold(observed);
+                }
                 out.array(4).integer(EXECUTION_END).integer(end.executionId()).integer(end.time());
-                out.text(end.errorMessage().isDefined() ? (String) end.errorMessage().get() : null);
+                out.text(cut(end.executionFailure().isDefined() ? trace((Throwable) end.executionFailure().get())
+                    : end.errorMessage().isDefined() ? (String) end.errorMessage().get() : null, END_CHARS));
             } else if (event instanceof SparkListenerDriverAccumUpdates) {
                 SparkListenerDriverAccumUpdates update = (SparkListenerDriverAccumUpdates) event;
                 List pairs = list(update.accumUpdates().iterator());
@@ -349,7 +390,8 @@ public class Recorder extends SparkListener {
                 }
             } else if (event instanceof StreamingQueryListener.QueryStartedEvent) {
                 StreamingQueryListener.QueryStartedEvent start = (StreamingQueryListener.QueryStartedEvent) event;
-                out = started(start.id(), start.runId(), start.name(), start.timestamp());
+                hold(started(start.id(), start.runId(), start.name(), start.timestamp(), -1));
+                out = configuration(start.runId().toString(), -1, own(query(start.id())));
             } else if (event instanceof StreamingQueryListener.QueryProgressEvent) {
                 out.array(2).integer(QUERY_PROGRESS);
                 out.text(((StreamingQueryListener.QueryProgressEvent) event).progress().json());
@@ -361,7 +403,7 @@ public class Recorder extends SparkListener {
                 StreamingQueryListener.QueryTerminatedEvent end = (StreamingQueryListener.QueryTerminatedEvent) event;
                 out.array(5).integer(QUERY_TERMINATED).text(end.id().toString()).text(end.runId().toString());
                 out.integer(System.currentTimeMillis());
-                out.text(end.exception().isDefined() ? (String) end.exception().get() : null);
+                out.text(end.exception().isDefined() ? cut((String) end.exception().get(), END_CHARS) : null);
             } else {
                 return;
             }
@@ -373,9 +415,14 @@ public class Recorder extends SparkListener {
 
     // ---- What was there before the recorder was attached
 
-    /** Records every executor and active query that there is, as if it had just come. */
+    /** Records the driver itself, and every executor and active query that there is, as if it had just come. */
     public void recordPresent(SparkContext context) {
         long began = System.nanoTime();
+        try {
+            keep(environment(context.getConf()), began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
         try {
             scala.collection.Iterator executors = context.statusStore().executorList(true).iterator();
             while (executors.hasNext()) {
@@ -384,7 +431,7 @@ public class Recorder extends SparkListener {
                 String host = summary.hostPort();
                 int colon = host.lastIndexOf(':');
                 keep(executor(summary.id(), colon < 0 ? host : host.substring(0, colon), summary.totalCores(),
-                    summary.addTime().getTime()), began);
+                    summary.addTime().getTime(), summary.resourceProfileId()), began);
                 keep(blockManager(summary.id(), host, summary.maxMemory()), began);
             }
             for (Iterator it = queries().values().iterator(); it.hasNext();) {
@@ -392,7 +439,9 @@ public class Recorder extends SparkListener {
                 Object progress = call(query, "lastProgress");
                 keep(started((java.util.UUID) call(query, "id"), (java.util.UUID) call(query, "runId"),
                     (String) call(query, "name"),
-                    progress == null ? null : (String) call(progress, "timestamp")), began);
+                    progress == null ? null : (String) call(progress, "timestamp"),
+                    progress == null ? -1 : ((Number) call(progress, "batchId")).longValue()), began);
+                keep(configuration(call(query, "runId").toString(), -1, own(query)), began);
             }
         } catch (Throwable fault) {
             fault(fault, began);
@@ -443,6 +492,7 @@ public class Recorder extends SparkListener {
         Object system = ManagementFactory.getOperatingSystemMXBean();
         if (system instanceof com.sun.management.OperatingSystemMXBean) {
             com.sun.management.OperatingSystemMXBean sun = (com.sun.management.OperatingSystemMXBean) system;
+            found.put("System.Memory.Total", Long.valueOf(sun.getTotalPhysicalMemorySize()));
             found.put("Status.JVM.CPU.Time", Long.valueOf(sun.getProcessCpuTime()));
             if (sun.getProcessCpuLoad() >= 0) {
                 found.put("Status.JVM.CPU.Load", Double.valueOf(sun.getProcessCpuLoad()));
@@ -498,6 +548,45 @@ public class Recorder extends SparkListener {
         out.integer(info.launchTime()).text(info.executorId());
     }
 
+    private static Failure failure(SparkListenerTaskEnd event, TaskFailedReason reason) {
+        TaskInfo info = event.taskInfo();
+        Packer place = new Packer();
+        place.array(10).integer(TASK_FAILURE).integer(event.stageId()).integer(event.stageAttemptId());
+        place.integer(info.taskId()).integer(info.partitionId()).integer(info.attemptNumber());
+        place.text(info.executorId()).integer(info.finishTime());
+        // Spark makes a reason of its own of this exception; what has no exception is called by its reason.
+        String name = reason instanceof ExceptionFailure ? ((ExceptionFailure) reason).className()
+            : reason instanceof FetchFailed ? "org.apache.spark.shuffle.FetchFailedException"
+            : reason.getClass().getName();
+        if (name.endsWith("$")) {
+            name = name.substring(0, name.length() - 1);
+        }
+        return new Failure(place, name, cut(reason.toErrorString(), FAILURE_CHARS));
+    }
+
+    private static String trace(Throwable failure) {
+        java.io.StringWriter written = new java.io.StringWriter();
+        failure.printStackTrace(new java.io.PrintWriter(written, true));
+        return written.toString();
+    }
+
+    /**
+     * Shortens a text to `chars` characters at most: what it begins with, and its last lines, where root causes stand.
+     *
+     * It is cut between words and lines, for half a secret would not be known as one.
+     */
+    private static String cut(String text, int chars) {
+        if (text == null || text.length() <= chars) {
+            return text;
+        }
+        int head = 3 * chars / 4;
+        while (head > 0 && !Character.isWhitespace(text.charAt(head))) {
+            head--;
+        }
+        int tail = text.indexOf('\n', text.length() - chars / 4 + 2);
+        return text.substring(0, head) + "\n…" + (tail < 0 ? "" : text.substring(tail));
+    }
+
     /** Writes [accumulator id, value, ...] of the SQL metrics; zero is never sent. */
     private static int updates(Packer out, scala.collection.Iterator accumulables) {
         long[] pairs = new long[32];
@@ -523,14 +612,43 @@ public class Recorder extends SparkListener {
     private static void plan(Packer out, SparkPlanInfo node) {
         List metrics = list(node.metrics().iterator());
         List children = list(node.children().iterator());
-        out.array(4).text(node.nodeName()).text(node.simpleString()).array(2 * metrics.size());
+        StringBuffer kinds = new StringBuffer();
+        out.array(5).text(node.nodeName()).text(node.simpleString()).array(2 * metrics.size());
         for (int i = 0; i < metrics.size(); i++) {
             SQLMetricInfo metric = (SQLMetricInfo) metrics.get(i);
             out.text(metric.name()).integer(metric.accumulatorId());
+            kinds.append(kind(metric.metricType()));
         }
         out.array(children.size());
         for (int i = 0; i < children.size(); i++) {
             plan(out, (SparkPlanInfo) children.get(i));
+        }
+        out.text(kinds.toString());
+    }
+
+    /** A metric's kind as one letter; those of data sources, "v2Custom_" and a class, are plain numbers too. */
+    private static char kind(String type) {
+        return "size".equals(type) ? 'b' : "timing".equals(type) ? 't' : "nsTiming".equals(type) ? 'n'
+            : "average".equals(type) ? 'a' : 's';
+    }
+
+    /** Writes what observe() saw in an execution that has ended, or returns null where it saw nothing. */
+    private static Packer observed(SparkListenerSQLExecutionEnd end) {
+        try {
+            Object query = call(end, "qe");
+            scala.collection.Map found = query == null ? null : (scala.collection.Map) call(query, "observedMetrics");
+            if (found == null || found.isEmpty()) {
+                return null;
+            }
+            Packer out = new Packer();
+            out.array(3).integer(OBSERVED).integer(end.executionId()).array(2 * found.size());
+            for (scala.collection.Iterator it = found.iterator(); it.hasNext();) {
+                scala.Tuple2 each = (scala.Tuple2) it.next();
+                out.text((String) each._1()).text(((org.apache.spark.sql.Row) each._2()).json());
+            }
+            return out;
+        } catch (Throwable unknown) {
+            return null;
         }
     }
 
@@ -551,19 +669,120 @@ public class Recorder extends SparkListener {
         return out;
     }
 
-    private static Packer executor(String id, String host, int cores, long time) {
-        return new Packer().array(5).integer(EXECUTOR_ADDED).text(id).text(host).integer(cores).integer(time);
+    private static Packer executor(String id, String host, int cores, long time, int profile) {
+        Packer out = new Packer();
+        out.array(6).integer(EXECUTOR_ADDED).text(id).text(host).integer(cores).integer(time).integer(profile);
+        return out;
     }
 
     private static Packer blockManager(String executor, String endpoint, long memory) {
         return new Packer().array(4).integer(BLOCK_MANAGER_ADDED).text(executor).text(endpoint).integer(memory);
     }
 
-    private Packer started(java.util.UUID id, java.util.UUID run, String name, String timestamp) {
+    private Packer started(java.util.UUID id, java.util.UUID run, String name, String timestamp, long batch) {
         Packer out = new Packer();
-        out.array(7).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
+        out.array(9).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
         Object query = query(id);
-        return out.text(word(query, "trigger")).text(word(query, "sink"));
+        out.text(word(query, "trigger")).text(word(query, "sink"));
+        return out.text(word(query, "resolvedCheckpointRoot")).integer(batch);
+    }
+
+    // What Spark holds for secret it redacts here, by its own rule and in Java's own syntax of patterns.
+
+    /** Writes what the driver's process is and how the application is set. */
+    private static Packer environment(SparkConf conf) {
+        RuntimeMXBean runtime = ManagementFactory.getRuntimeMXBean();
+        Packer out = new Packer();
+        out.array(6).integer(ENVIRONMENT);
+        out.text(runtime.getVmName() + " - " + runtime.getVmVendor() + " - " + runtime.getSpecVersion() + "/"
+            + runtime.getVmVersion());
+        out.text(System.getProperty("os.arch"));
+        texts(out, list(Utils.redactCommandLineArgs(conf, sequence(runtime.getInputArguments())).iterator()));
+        texts(out, java.util.Arrays.asList(
+            System.getProperty("java.class.path", "").split(java.util.regex.Pattern.quote(java.io.File.pathSeparator))));
+        settings(out, map(Utils.redact(conf, sequence(java.util.Arrays.asList(conf.getAll()))).iterator()));
+        return out;
+    }
+
+    /** Writes the settings of a query's run, or of an execution, that are not the application's. */
+    private Packer configuration(String run, long execution, Map found) {
+        Packer out = new Packer();
+        out.array(4).integer(CONFIGURATION).text(run).integer(execution);
+        try {
+            // Nobody need set it, but it is what tells how wide the job is.
+            String key = SQLConf$.MODULE$.SHUFFLE_PARTITIONS().key();
+            if (!found.containsKey(key) && !shared().contains(key)) {
+                found.put(key, SQLConf$.MODULE$.SHUFFLE_PARTITIONS().defaultValueString());
+            }
+        } catch (Throwable unknown) {
+            // Then it is not told.
+        }
+        settings(out, found);
+        return out;
+    }
+
+    /** The settings of a StreamExecution that are not the application's; none where it is null or tells none. */
+    private Map own(Object query) {
+        Map found = new LinkedHashMap();
+        try {
+            // Batches run in a session of their own, whose settings a checkpoint may have replaced.
+            Object last = query == null ? null : call(query, "lastExecution");
+            Object state = query == null ? null : call(call(last == null ? query : last, "sparkSession"), "sessionState");
+            if (state != null) {
+                SQLConf conf = (SQLConf) call(state, "conf");
+                scala.collection.immutable.Map all = conf.getAllConfs();
+                scala.collection.immutable.Map told = conf.redactOptions(all);
+                for (scala.collection.Iterator it = all.iterator(); it.hasNext();) {
+                    scala.Tuple2 pair = (scala.Tuple2) it.next();
+                    String key = (String) pair._1();
+                    // As Spark itself tells executions' settings: a process's own can be no query's.
+                    if (!key.startsWith("spark.driver.") && !key.startsWith("spark.executor.")
+                            && !pair._2().equals(shared().get(key, null))) {
+                        found.put(key, told.apply(key));
+                    }
+                }
+            }
+        } catch (Throwable unknown) {
+            found.clear();
+        }
+        return found;
+    }
+
+    /** The application's settings, as all its sessions have them. */
+    private SparkConf shared() throws Exception {
+        return (SparkConf) call(call(session, "sharedState"), "conf");
+    }
+
+    private static Map map(scala.collection.Iterator pairs) {
+        Map found = new LinkedHashMap();
+        while (pairs.hasNext()) {
+            scala.Tuple2 pair = (scala.Tuple2) pairs.next();
+            found.put(pair._1(), pair._2());
+        }
+        return found;
+    }
+
+    private static scala.collection.immutable.Seq sequence(List found) {
+        scala.collection.immutable.List all = scala.collection.immutable.Nil$.MODULE$;
+        for (int i = found.size() - 1; i >= 0; i--) {
+            all = all.$colon$colon(found.get(i));
+        }
+        return all;
+    }
+
+    private static void texts(Packer out, List found) {
+        out.array(found.size());
+        for (int i = 0; i < found.size(); i++) {
+            out.text((String) found.get(i));
+        }
+    }
+
+    private static void settings(Packer out, Map found) {
+        out.map(found.size());
+        for (Iterator it = found.entrySet().iterator(); it.hasNext();) {
+            Map.Entry entry = (Map.Entry) it.next();
+            out.text((String) entry.getKey()).text((String) entry.getValue());
+        }
     }
 
     /** The query's StreamExecution, or null: it may be gone. */
@@ -580,7 +799,7 @@ public class Recorder extends SparkListener {
         return (Map) call(call(session, "sharedState"), "activeStreamingQueries");
     }
 
-    /** What the query says of its trigger or sink, in Spark's words, or null. */
+    /** What the query says of its trigger, sink or checkpoint, in Spark's words, or null. */
     private static String word(Object query, String method) {
         try {
             return query == null ? null : String.valueOf(call(query, method));
@@ -626,18 +845,35 @@ public class Recorder extends SparkListener {
 
     private synchronized void hold(Packer out) {
         byte[] record = out.bytes();
+        hold(record, record.length + OVERHEAD);
+    }
+
+    private synchronized void hold(Failure failure) {
+        if (hold(failure, failure.size())) {
+            failures.add(failure);
+        }
+        if (failures.size() > FAILURES) {
+            Failure oldest = (Failure) failures.remove();
+            held -= oldest.size();
+            oldest.name = oldest.text = null;
+            held += oldest.size();
+        }
+    }
+
+    private boolean hold(Object record, int size) {
         Iterator oldest = live.values().iterator();
-        while (held + record.length + OVERHEAD > capacity && oldest.hasNext()) {
+        while (held + size > capacity && oldest.hasNext()) {
             held -= ((byte[]) oldest.next()).length + OVERHEAD;
             oldest.remove();
             droppedLive++;
         }
-        if (held + record.length + OVERHEAD > capacity) {
+        if (held + size > capacity) {
             droppedRecords++;
-        } else {
-            records.add(record);
-            held += record.length + OVERHEAD;
+            return false;
         }
+        records.add(record);
+        held += size;
+        return true;
     }
 
     private synchronized void replace(Map updates, Object key, Packer out) {
@@ -659,6 +895,27 @@ public class Recorder extends SparkListener {
         Packer out = new Packer();
         out.array(2).integer(FAULT).text(String.valueOf(fault));
         keep(out, began);
+    }
+
+    /** A task's failure; written when it is drained, for in a storm of them most lose their text before. */
+    static final class Failure {
+        private final Packer place;
+        private String name;
+        private String text;
+
+        Failure(Packer place, String name, String text) {
+            this.place = place;
+            this.name = name;
+            this.text = text;
+        }
+
+        int size() {
+            return place.size + OVERHEAD + (text == null ? 0 : 2 * (name.length() + text.length()));
+        }
+
+        byte[] bytes() {
+            return place.text(name).text(text).bytes();
+        }
     }
 
     /** Writes MessagePack. Source: the MessagePack specification. */

@@ -12,12 +12,12 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from functools import singledispatchmethod
 
 from spark_hooks import plan, records
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
+from spark_hooks.records import milliseconds
 from spark_hooks.stages import Execution, Stage, Won
 from streamgauge import wire
 
@@ -29,14 +29,14 @@ ENDED_JOBS = 100
 QUERIES = 1000
 """Queries that are remembered, so that their next run is known as a restart."""
 
-_STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:\d+|init)")
+_STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:(\d+)|init)")
 
 
 class Model:
     """
     Applies events in the order Spark told them. Not thread safe.
 
-    `ended` tells that the application has: nothing can come any more.
+    `ended` tells that the application has: nothing can come any more; `end_ms` is when, wall time, −1 before.
 
     Args:
         app: This application.
@@ -48,7 +48,8 @@ class Model:
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.unknown_updates = 0
         self.faults: list[str] = []
-        self.ended = False
+        self.ended, self.end_ms = False, -1
+        self.environment: records.Environment | None = None
         self._app = app
         self._executors = executors
         self._starts = dict(starts or {})
@@ -97,6 +98,22 @@ class Model:
     def _(self, event: records.Fault) -> None:
         self.faults.append(event.text)
 
+    # ---- How all is set
+
+    @_apply.register
+    def _(self, event: records.Environment) -> None:
+        self.environment = event
+        self._executors.apply(event)
+
+    @_apply.register
+    def _(self, event: records.Configuration) -> None:
+        execution = self._executions.get(event.execution)
+        if execution is not None:
+            execution.settings = event.settings
+        job = self._runs.get(event.run or "") if execution is None else execution.job
+        if job is not None:
+            job.settings = event.settings
+
     # ---- Queries
 
     @_apply.register
@@ -110,7 +127,7 @@ class Model:
         if len(self._queries) > QUERIES:
             self._queries.popitem(last=False)
         # Of a query that ran before the recorder came and has told no progress yet, no start is known.
-        start_ms = self._app.start_ms if event.timestamp is None else _milliseconds(event.timestamp)
+        start_ms = self._app.start_ms if event.timestamp is None else milliseconds(event.timestamp)
         start_ms = self._starts.get(event.run, start_ms)
         self._runs[event.run] = self._add(
             Job(
@@ -122,6 +139,8 @@ class Model:
                 state="RESTARTING" if restarts else "CREATED",
                 trigger=event.trigger,
                 sink=event.sink or "unknown",
+                checkpoint_path=event.checkpoint,
+                from_start=event.batch < 0,
             )
         )
 
@@ -130,7 +149,7 @@ class Model:
         told = records.progress(event)
         job = self._runs.get(told.run_id)
         if job is not None:
-            job.progress(told, _milliseconds(told.timestamp) + told.duration_ms.get("triggerExecution", 0))
+            job.progress(told, milliseconds(told.timestamp))
 
     @_apply.register
     def _(self, event: records.QueryIdle) -> None:
@@ -149,14 +168,14 @@ class Model:
         for job in self.jobs.values():
             job.cancel(event.time_ms)
         self._executors.end()
-        self.ended = True
+        self.ended, self.end_ms = True, event.time_ms
 
     # ---- Executions and their plans
 
     @_apply.register
     def _(self, event: records.ExecutionStart) -> None:
         root = None if event.root == event.execution else self._executions.get(event.root)
-        job = root.job if root is not None else self._run_of(event.description)
+        job, batch = (root.job, -1) if root is not None else self._run_of(event.description)
         same = root is not None and root.graph.accumulators == plan.accumulators(event.plan)
         own = job is not None and job.kind == "STREAMING" and (root is None or (same and root.own))
         execution = Execution(
@@ -175,8 +194,12 @@ class Model:
             self._evict(next(held for held in self._executions.values() if held.id not in self._ended))
         if root is not None:
             root.inner.append(execution)
+            execution.tasks = root.tasks
         elif job is not None:
-            job.begin_batch(event.time_ms)
+            execution.tasks = job.begin_batch(event.time_ms, batch)
+            job.failures.begin(execution.id)
+        if execution.tasks is not None:
+            execution.tasks.join(execution)
         if not execution.adaptive and (root is None or same):
             self._show(execution)
 
@@ -211,6 +234,7 @@ class Model:
             self._count_driver(execution)
             if execution.stages:
                 self._show(execution)
+            execution.count_driver()
             # What a sampling job tells is known, though it counts nowhere.
             self.unknown_updates += sum(
                 not execution.names(won.updates) for stage in execution.stages for won in stage.won.values()
@@ -218,14 +242,26 @@ class Model:
             if execution.root is None and execution.job.kind == "BATCH":
                 execution.job.end(event.time_ms, event.error or None)
             elif execution.root is None and event.error:
-                execution.job.break_off()
+                execution.job.break_off(event.time_ms, event.error)
+            elif execution.root is None:
+                execution.job.failures.finish()
+        if execution.tasks is not None:
+            execution.tasks.leave(execution)
         self._ended[execution.id] = execution
         while len(self._ended) > ENDED_EXECUTIONS:
             self._evict(self._ended.popitem(last=False)[1])
 
-    def _run_of(self, description: str | None) -> Job | None:
+    @_apply.register
+    def _(self, event: records.Observed) -> None:
+        execution = self._executions.get(event.execution)
+        # Of a query its progress tells; what user code observes within foreachBatch is no part of it.
+        if execution is not None and execution.job is not None and execution.job.kind == "BATCH":
+            execution.job.observe(dict(zip(event.rows[::2], map(records.row, event.rows[1::2]), strict=True)))
+
+    def _run_of(self, description: str | None) -> tuple[Job | None, int]:
+        """Return the run and the micro-batch that an execution is of; −1 for none."""
         found = _STREAM.search(description or "")
-        return self._runs.get(found.group(1)) if found else None
+        return (self._runs.get(found.group(1)), int(found.group(2) or -1)) if found else (None, -1)
 
     def _analyse(self, root: records.PlanNode, job: Job | None, own: bool) -> plan.Graph:
         return plan.analyse(root, job.sink if own and job is not None else None)
@@ -257,6 +293,8 @@ class Model:
 
     def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
+        if execution.tasks is not None:
+            execution.tasks.leave(execution)
         for stage in execution.stages:
             for stage_id in stage.ids:
                 self._stages.pop(stage_id, None)
@@ -290,7 +328,9 @@ class Model:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
         first_line = root.description.partition("\n")[0]
         job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)))
+        job.settings = root.settings
         root.job = self._add(job)
+        job.failures.begin(root.id)
         for inner in root.inner:
             inner.job = job
         if not root.adaptive:
@@ -309,6 +349,8 @@ class Model:
             return
         for bound in stage.vertices():
             stage.drop_live(bound)
+        if stage.execution.job is not None:
+            stage.execution.job.failures.stage(event, stage.execution.outermost.id)
 
     def _bind_by_scopes(self, stage: Stage) -> None:
         """Find the vertex that a stage executes by the names of its RDD scopes."""
@@ -372,6 +414,9 @@ class Model:
         if stage is None:
             return
         stage.running[event.task] = event.partition
+        stage.starts[event.partition] = event.launch_ms
+        if stage.execution.tasks is not None:
+            stage.execution.tasks.note(stage)
         for bound in stage.vertices():
             bound.vertex.start_task(event.partition, event.attempt, event.executor, event.launch_ms)
 
@@ -412,9 +457,19 @@ class Model:
             if before.run >= (event.stage, event.stage_attempt):
                 return
             before.take_out()
-        won = Won((event.stage, event.stage_attempt), event.partition, updates, event.bytes_written)
+        run = (event.stage, event.stage_attempt)
+        won = Won(run, event.partition, updates, event.bytes_written, event.launch_ms, event.finish_ms)
         stage.won[event.partition] = won
         stage.count(won)
+        if stage.execution.tasks is not None:
+            stage.execution.tasks.note(stage)
+
+    @_apply.register
+    def _(self, event: records.TaskFailure) -> None:
+        stage = self._stages.get(event.stage)
+        if stage is not None and stage.execution.job is not None:
+            place = self._executors.place(event.executor)
+            stage.execution.job.failures.task(event, stage.execution.outermost.id, stage.vertex_id, *place)
 
     def _resolve(self, stage: Stage) -> None:
         """Count a stage's successes anew: a plan came that names updates which came before it."""
@@ -447,8 +502,3 @@ def _adaptive(root: records.PlanNode) -> bool:
 
 def _pairs(updates: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     return zip(updates[::2], updates[1::2], strict=True)
-
-
-def _milliseconds(timestamp: str) -> int:
-    """'2026-11-21T10:42:48.662Z' → Unix milliseconds."""
-    return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

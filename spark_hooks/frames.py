@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from spark_hooks.configuration import NAME_CHARS, configuration, cut, environment
 from spark_hooks.counts import TOTALS
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
-from spark_hooks.job import Job, JobVertex, subtask_columns
+from spark_hooks.job import Job
 from spark_hooks.metrics import Counts, Rates
 from spark_hooks.redaction import Redaction
+from spark_hooks.vertex import JobVertex, subtask_columns
 from streamgauge import names, wire
 from streamgauge.clock import Clock
 
@@ -36,12 +38,18 @@ _TOTALS = dict(
 _SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
 _ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 
-NAME_CHARS = 1_000
+METRIC_CHARS = 500
 TEXT_CHARS = 30_000
 """Longer texts are cut: a collector refuses a whole push for one that is too long."""
 
 _PLAN = ("plan",)
-"""Key of a job's plan in its channel; every other key begins with a vertex id."""
+_CONFIGURATION = ("configuration",)
+_ENVIRONMENT = ("environment",)
+_OBSERVED = ("observed",)
+_FAILURES = ("failures",)
+_CHECKPOINTS = ("checkpoints",)
+_WHOLE = frozenset(key[0] for key in (_PLAN, _CONFIGURATION, _ENVIRONMENT, _OBSERVED, _FAILURES, _CHECKPOINTS))
+"""How keys of a channel begin that are no vertex's; every other one begins with a vertex id."""
 
 
 @dataclass(slots=True)
@@ -60,6 +68,9 @@ class _Channel:
     acknowledged: int = 0
     revision: int = -1
     plan: wire.Plan | None = None
+    told: dict[str, str] | None = None
+    configuration: dict[str, str] = field(default_factory=dict)
+    redacted: dict[wire.Failure, wire.Failure] = field(default_factory=dict)
     parts: dict[tuple[str, ...], _Changed] = field(default_factory=dict)
 
     def note(self, key: tuple[str, ...], value: object) -> bool:
@@ -71,7 +82,7 @@ class _Channel:
 
     def forget_vertices(self, present: Container[str]) -> None:
         """Forget the vertices that the job has no longer."""
-        for key in [key for key in self.parts if key != _PLAN and key[0] not in present]:
+        for key in [key for key in self.parts if key[0] not in _WHOLE and key[0] not in present]:
             del self.parts[key]
 
 
@@ -94,10 +105,11 @@ class Frames:
         redact: Redaction,
         sequences: Mapping[tuple[str, wire.Attempt], int] | None = None,
     ) -> None:
-        self._app = app
+        self._redact = redact
+        self._app = msgspec.structs.replace(app, name=self._name(app.name))
         self._interval_ms = interval_ms
         self._clock = clock
-        self._redact = redact
+        self._environment: wire.Environment | None = None
         self._sequences = dict(sequences or {})
         self._channels: dict[tuple[str, wire.Attempt], _Channel] = {}
 
@@ -115,7 +127,7 @@ class Frames:
             model.unknown_updates,
         )
         own = msgspec.structs.replace(
-            self._head("", wire.Attempt(self._app.start_ms, self._app.id)),
+            self._application_frame(model),
             executors=executors.frames(),
             driver=driver,
             hooks=hooks,
@@ -137,10 +149,10 @@ class Frames:
                 del self._channels[key]
 
     def _name(self, text: str) -> str:
-        return _cut(self._redact(text), NAME_CHARS)
+        return cut(self._redact(text), NAME_CHARS)
 
     def _text(self, text: str) -> str:
-        return _cut(self._redact(text), TEXT_CHARS)
+        return cut(self._redact(text), TEXT_CHARS)
 
     def _scalar(self, value: wire.Scalar) -> wire.Scalar:
         return self._text(value) if isinstance(value, str) else value
@@ -169,6 +181,26 @@ class Frames:
             interval_ms=self._interval_ms,
         )
 
+    def _application_frame(self, model: Model) -> wire.Frame:
+        attempt = wire.Attempt(self._app.start_ms, self._app.id)
+        head = msgspec.structs.replace(self._head("", attempt), end_ms=model.end_ms)
+        told = model.environment
+        if told is None:
+            return head
+        channel = self._channels["", attempt]
+        if self._environment is None:
+            self._environment = environment(told, self._redact)
+        return msgspec.structs.replace(
+            head,
+            configuration=self._configuration(channel, told.settings),
+            environment=self._environment if channel.note(_ENVIRONMENT, self._environment) else None,
+        )
+
+    def _configuration(self, channel: _Channel, told: dict[str, str]) -> dict[str, str] | None:
+        if channel.told != told:
+            channel.told, channel.configuration = told, configuration(told, self._redact)
+        return channel.configuration if channel.note(_CONFIGURATION, channel.configuration) else None
+
     def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
         head = self._head(job.jid, job.attempt)
         channel = self._channels[(job.jid, job.attempt)]
@@ -189,21 +221,66 @@ class Frames:
                 level="task",
                 metrics=job.metrics(),
                 failure=self._text(job.failure),
+                checkpoint_path=self._name(job.checkpoint_path),
             ),
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
-            vertices=tuple(self._vertex(channel, vertex, coordinators) for vertex in job.vertices.values()),
+            vertices=tuple(self._vertex(channel, job, vertex, coordinators) for vertex in job.vertices.values()),
             incomplete=incomplete,
+            configuration=self._configuration(channel, job.settings),
+            observed=self._observed(job) if channel.note(_OBSERVED, job.observed) else None,
+            checkpoints=self._checkpoints(channel, job) if job.kind == "STREAMING" else None,
+            failures=self._failures(channel, job.failures.told()),
         )
+
+    def _observed(self, job: Job) -> dict[str, wire.Scalar]:
+        return {cut(self._redact(key), METRIC_CHARS): self._scalar(value) for key, value in job.observed.items()}
+
+    def _checkpoints(self, channel: _Channel, job: Job) -> wire.Checkpoints | None:
+        told = job.checkpoints.told()
+        totals = msgspec.structs.replace(told, changed=())
+        changed = tuple(each for each in told.changed if channel.note((*_CHECKPOINTS, str(each.id)), each))
+        if not channel.note(_CHECKPOINTS, totals) and not changed:
+            return None
+        held = {_CHECKPOINTS, *((*_CHECKPOINTS, str(checkpoint_id)) for checkpoint_id in told.held)}
+        for key in [key for key in channel.parts if key[0] == _CHECKPOINTS[0] and key not in held]:
+            del channel.parts[key]
+        redacted = (msgspec.structs.replace(each, failure=self._name(each.failure)) for each in changed)
+        return msgspec.structs.replace(totals, changed=tuple(redacted))
+
+    def _failures(self, channel: _Channel, told: wire.Failures) -> wire.Failures | None:
+        # Once a failure: their stacks are long, and the same ones come every second.
+        known, channel.redacted = channel.redacted, {}
+        latest = tuple(self._failure(failure, known, channel.redacted) for failure in told.latest)
+        redacted = wire.Failures(latest, told.forgotten)
+        return redacted if channel.note(_FAILURES, redacted) else None
+
+    def _failure(
+        self,
+        failure: wire.Failure,
+        known: Mapping[wire.Failure, wire.Failure],
+        kept: dict[wire.Failure, wire.Failure],
+    ) -> wire.Failure:
+        redacted = known.get(failure)
+        if redacted is None:
+            redacted = msgspec.structs.replace(
+                failure,
+                name=self._name(failure.name),
+                trace=_cut_within(self._redact(failure.trace), TEXT_CHARS),
+                endpoint=self._name(failure.endpoint),
+                concurrent=tuple(self._failure(each, known, kept) for each in failure.concurrent),
+            )
+        kept[failure] = redacted
+        return redacted
 
     def _plan(self, job: Job) -> wire.Plan:
         return wire.Plan(
             tuple(
                 wire.Vertex(
                     id=vertex.id,
-                    name=_cut(vertex.name, NAME_CHARS),
+                    name=self._name(vertex.name),
                     operators=tuple(
-                        wire.Operator(operator.id, operator.name, operator.node, self._text(operator.description))
-                        for operator in vertex.operators
+                        wire.Operator(operator.id, name, self._name(operator.node), self._text(operator.description))
+                        for operator, name in zip(vertex.operators, self._operator_names(vertex), strict=True)
                     ),
                     inputs=tuple(
                         wire.Edge(source, exchange.ship_strategy, self._text(exchange.description))
@@ -216,15 +293,32 @@ class Frames:
             )
         )
 
+    def _operator_names(self, vertex: JobVertex) -> list[str]:
+        """What was told apart by a secret alone gets a number: metric ids need names that are unique in a vertex."""
+        found: dict[str, None] = {}
+        for operator in vertex.operators:
+            redacted = name = self._name(operator.name)
+            ordinal = 1
+            while name in found:
+                ordinal += 1
+                name = f"{redacted} {ordinal}"
+            found[name] = None
+        return list(found)
+
     def _vertex(
-        self, channel: _Channel, vertex: JobVertex, coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]]
+        self,
+        channel: _Channel,
+        job: Job,
+        vertex: JobVertex,
+        coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]],
     ) -> wire.VertexColumns:
         shown = vertex.counters.shown()
         rates = vertex.views.rates()
         # One look at the whole table spares the look at every column where nothing has moved.
-        moved = channel.note((vertex.id,), (shown.tobytes(), rates.tobytes()))
+        watermark_ms = job.watermark_ms if vertex.inputs else None
+        moved = channel.note((vertex.id,), (shown.tobytes(), rates.tobytes(), watermark_ms))
         columns: dict[str, list[wire.Column]] = {"": []}
-        for operator, metric, values in _columns(vertex, shown, rates) if moved else ():
+        for operator, metric, values in _columns(vertex, shown, rates, watermark_ms) if moved else ():
             column = wire.column(metric, values)
             found = columns.setdefault(operator, [])
             if channel.note((vertex.id, operator, metric), column):
@@ -243,15 +337,29 @@ class Frames:
             columns=tuple(columns.pop("")),
             operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
+            accumulators=tuple(_accumulators(channel, vertex)),
             coordinators=told if channel.note((vertex.id, "coordinators"), told) else None,
         )
 
 
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else f"{text[: chars - 1]}…"
+def _accumulators(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Accumulator]:
+    """Yield the native metrics that the collector may not have."""
+    held = vertex.accumulators
+    if channel.note((vertex.id, "accumulators"), (held.revision, vertex.size)):
+        for found in held.columns(vertex.size):
+            if channel.note((vertex.id, "accumulators", found.operator, found.column.metric), found):
+                yield found
 
 
-def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:
+def _cut_within(text: str, chars: int) -> str:
+    """Keep what a text begins with, and its end: root causes stand there."""
+    tail = chars // 4
+    return text if len(text) <= chars else f"{text[: chars - tail - 3]}\n…\n{text[-tail:]}"
+
+
+def _columns(
+    vertex: JobVertex, shown: Counts, rates: Rates, watermark_ms: int | None
+) -> Iterator[tuple[str, str, wire.Array]]:
     """Yield (operator id or '', metric, values) of everything that this vertex can tell."""
     if not vertex.size:
         return
@@ -275,3 +383,5 @@ def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[s
             yield "", names.NUM_RECORDS_IN + names.PER_SECOND, unknown
     for metric in _ALWAYS_THERE:
         yield "", metric, unknown
+    if watermark_ms is not None:
+        yield "", names.CURRENT_INPUT_WATERMARK, np.full(vertex.size, watermark_ms)

@@ -2,161 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-import numpy as np
-
 from spark_hooks import plan
-from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
-from spark_hooks.metrics import Counters, MeterViews
-from spark_hooks.records import Progress
+from spark_hooks.batch_tasks import BatchTasks
+from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
+from spark_hooks.counts import TOTALS
+from spark_hooks.failures import Failures, root_cause
+from spark_hooks.observed import observed
+from spark_hooks.records import Progress, milliseconds
 from spark_hooks.sources import Sources
+from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
 
 VERTICES = 500
 """Held of one run. User code in foreachBatch may plan differently in every batch; the oldest plans leave."""
 
+NO_WATERMARK_MS = -(2**63)
+"""Source: Flink, `Watermark.UNINITIALIZED`."""
+
+_NO_WATERMARK = "1970-01-01T00:00:00.000Z"
+
 _RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
 """Triggers whose query ends by itself."""
 
 
-class JobVertex:
-    """
-    A vertex over all batches of a run. Not thread safe.
-
-    Its counters' columns are (in, out) of each operator, then `TOTALS`.
-    """
-
-    def __init__(self, vertex: plan.Vertex) -> None:
-        self.id = vertex.id
-        self.name = vertex.name
-        self.operators = tuple(vertex.operators)
-        self.inputs: dict[str, plan.Exchange] = {}
-        columns = 2 * len(self.operators) + len(TOTALS)
-        self.known: list[bool] = [found is not None for found in flat(vertex)]
-        self.counters = Counters(columns)
-        self.views = MeterViews(columns)
-        self.parallelism = 0
-        self.start_ms = -1
-        self.attempts = np.zeros(0, dtype=np.int64)
-        self.executor_indices = np.zeros(0, dtype=np.int64)
-        self.starts_ms = np.zeros(0, dtype=np.int64)
-        self.ends_ms = np.zeros(0, dtype=np.int64)
-        self.executors: dict[str, int] = {}
-
-    @property
-    def size(self) -> int:
-        """Subtasks that any stage had."""
-        return self.counters.rows
-
-    def link(self, vertex: plan.Vertex) -> bool:
-        """Take in the exchanges that a plan's `vertex` reads; return whether one is new."""
-        found = {exchange.source.id: exchange for exchange in vertex.reads if not exchange.source.empty}
-        new = found.keys() - self.inputs.keys()
-        self.inputs.update({source: found[source] for source in found if source in new})
-        return bool(new)
-
-    def run_stage(self, tasks: int) -> None:
-        """A stage of `tasks` tasks executes the vertex."""
-        self.parallelism = tasks
-        self.register(tasks)
-
-    def register(self, rows: int) -> None:
-        """Have `rows` subtasks at least."""
-        more = rows - self.size
-        if more <= 0:
-            return
-        self.counters.register(rows)
-        self.views.register(rows)
-        unknown = np.full(more, -1, dtype=np.int64)
-        self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
-        self.executor_indices = np.concatenate([self.executor_indices, unknown])
-        self.starts_ms = np.concatenate([self.starts_ms, unknown])
-        self.ends_ms = np.concatenate([self.ends_ms, unknown])
-
-    def start_task(self, subtask: int, attempt: int, executor: str, launch_ms: int) -> None:
-        """A task of `subtask` was launched."""
-        self.register(subtask + 1)
-        self.attempts[subtask] = attempt
-        self.executor_indices[subtask] = self.executors.setdefault(executor, len(self.executors))
-        self.starts_ms[subtask] = launch_ms
-        self.ends_ms[subtask] = -1
-        if self.start_ms < 0:
-            self.start_ms = launch_ms
-
-    def end_task(self, subtask: int, attempt: int, executor: str, launch_ms: int, finish_ms: int) -> None:
-        """A task of `subtask` ended; one that is not the latest changes nothing."""
-        self.register(subtask + 1)
-        if launch_ms > self.starts_ms[subtask]:
-            self.start_task(subtask, attempt, executor, launch_ms)
-        if launch_ms == self.starts_ms[subtask]:
-            self.ends_ms[subtask] = finish_ms
-
-    def tick(self) -> None:
-        """Update the rates, once every 5 s."""
-        self.views.update(self.counters.shown())
-
-
-def flat(vertex: plan.Vertex) -> list[Terms | None]:
-    """Return how a task's counts follow from its updates, in the order of a vertex's counters."""
-    operators, totals = terms(vertex)
-    return [found for pair in operators for found in pair] + list(totals)
-
-
-class Bound:
-    """
-    A vertex of one plan, and the vertex of the job that it is. Immutable.
-
-    Args:
-        columns: For each value of `flat`, the column of the job's vertex; None where it has none.
-        only: Accumulators that count; None for all.
-    """
-
-    def __init__(
-        self,
-        plan_vertex: plan.Vertex,
-        vertex: JobVertex,
-        columns: Sequence[int | None],
-        only: frozenset[int] | None = None,
-    ) -> None:
-        self.vertex = vertex
-        # Worked out here, for a plan's walk is too long to be taken for every task.
-        self._columns: dict[int, list[int]] = {}
-        self._greatest: list[tuple[tuple[int, ...], int]] = []
-        for column, found in zip(columns, flat(plan_vertex), strict=True):
-            if column is None or found is None:
-                continue
-            for term in found:
-                if only is not None and only.isdisjoint(term):
-                    continue
-                if len(term) == 1:
-                    self._columns.setdefault(term[0], []).append(column)
-                else:
-                    self._greatest.append((term, column))
-
-    def counts(self, updates: Mapping[int, int], bytes_written: int) -> list[int]:
-        """Return one task's counts, in the columns of the job's vertex."""
-        row = [0] * len(self.vertex.known)
-        for accumulator, value in updates.items():
-            for column in self._columns.get(accumulator, ()):
-                row[column] += value
-        for accumulators, column in self._greatest:
-            row[column] += max(updates.get(accumulator, 0) for accumulator in accumulators)
-        for column in self._columns.get(BYTES_WRITTEN, ()):
-            row[column] += bytes_written
-        return row
-
-
 class Job:
     """
-    One run of a query, or a batch execution. Not thread safe.
+    One run of a query, or a batch execution; `settings` are those that are not the application's. Not thread safe.
 
     Args:
         jid: 32 hex digits.
         attempt: (start, Spark's run id; of a batch its execution id).
         state: CREATED until its first batch, RESTARTING where another run came before.
         sink: What the query says of its sink; None for a batch.
+        checkpoint_path: Where a query keeps its offsets and state.
+        from_start: None of its micro-batches had ended when it was first seen.
     """
 
     def __init__(
@@ -169,31 +51,33 @@ class Job:
         state: wire.JobState = "RUNNING",
         trigger: str | None = None,
         sink: str | None = None,
+        checkpoint_path: str | None = None,
+        from_start: bool = True,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
         self.attempt = attempt
         self.trigger = trigger or ""
         self.sink = sink
+        self.checkpoint_path = checkpoint_path or ""
+        self.checkpoints = Checkpoints(attempt.start_ms, from_start)
+        self.watermark_ms = NO_WATERMARK_MS
         self.state: wire.JobState = state
         self.since_ms: dict[str, int] = {"CREATED": attempt.start_ms, state: attempt.start_ms}
         self.end_ms = -1
-        self.failure = ""
+        self.failure, self.failures = "", Failures()
+        self.settings: dict[str, str] = {}
         self.vertices: dict[str, JobVertex] = {}
         self.current: set[str] = set()
         self.revision = 0
         self._name = name
         self._app_name = app_name
         self._positions: dict[tuple[int, ...], str] = {}
-        self._batch_begun = False
         self._broken_off = False
-        self._completed = 0
-        self._failed = 0
         self._input_rows = 0
         self._output_rows: int | None = 0
+        self.observed: dict[str, wire.Scalar] = {}
         self._sources = Sources()
-        self._last: Progress | None = None
-        self._last_end_ms = -1
 
     @property
     def name(self) -> str:
@@ -235,7 +119,7 @@ class Job:
         """
         known = self._known(vertex, own)
         if known is not None and known.id != vertex.id:
-            return Bound(vertex, known, _columns(vertex, known), only)
+            return _bound(vertex, known, only)
         if known is None:
             self._make_room()
             known = self.vertices[vertex.id] = JobVertex(vertex)
@@ -244,7 +128,12 @@ class Job:
             self.revision += 1
         if own and not vertex.empty:
             self._positions[vertex.position] = vertex.id
-        return Bound(vertex, known, tuple(range(len(known.known))), only)
+        return _bound(vertex, known, only)
+
+    def bound(self, vertex: plan.Vertex, own: bool) -> Bound | None:
+        """Return the job's vertex that `vertex` is; None where it has none."""
+        known = self._known(vertex, own)
+        return None if known is None else _bound(vertex, known)
 
     def show(self, graphs: Iterable[tuple[plan.Graph, bool]]) -> None:
         """
@@ -274,61 +163,86 @@ class Job:
 
     # ---- Life
 
-    def begin_batch(self, time_ms: int) -> None:
-        """A micro-batch, or the batch execution, begins."""
-        self._batch_begun = True
+    def begin_batch(self, time_ms: int, batch_id: int) -> BatchTasks | None:
+        """
+        An execution of a micro-batch begins.
+
+        Args:
+            batch_id: −1 for an execution of the query that belongs to none, as where a source is made ready.
+
+        Returns:
+            Where what its tasks do is to be told; None where nowhere.
+        """
+        # A thread that user code has left behind may still go on when the run has ended.
+        if self.state in wire.ENDED_STATES:
+            return None
         self._broken_off = False
         self.start(time_ms)
+        return self.checkpoints.begin(batch_id, time_ms) if batch_id >= 0 else None
 
-    def break_off(self) -> None:
+    def break_off(self, time_ms: int, error: str) -> None:
         """A micro-batch's execution ended with an error; where none ends the run, it was stopped."""
         self._broken_off = True
+        self.checkpoints.break_off(time_ms, error)
 
     def start(self, time_ms: int) -> None:
         """The run is seen to be up: a batch begins, or it waits for rows."""
         if self.state in ("CREATED", "RESTARTING"):
             self._enter("RUNNING", time_ms)
 
-    def progress(self, event: Progress, end_ms: int) -> None:
-        """A micro-batch ended."""
-        self._batch_begun = False
-        self._completed += 1
+    def progress(self, event: Progress, trigger_ms: int) -> None:
+        """A micro-batch that began at `trigger_ms` ended."""
+        self.checkpoints.complete(event, trigger_ms)
+        # Spark's own watermark is 0 before there is one.
+        watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
+        if watermark_ms > 0:
+            self.watermark_ms = watermark_ms
         self._input_rows += event.num_input_rows
         if event.sink.num_output_rows < 0:
             self._output_rows = None
         elif self._output_rows is not None:
             self._output_rows += event.sink.num_output_rows
         self._sources.progress(event.sources)
-        self._last, self._last_end_ms = event, end_ms
+        self.observe(event.observed_metrics)
+
+    def observe(self, told: Mapping[str, object]) -> None:
+        """
+        Take in what `observe()` saw last.
+
+        Args:
+            told: Name → column → value; nothing where no batch has run through it.
+        """
+        if told:
+            self.observed = observed(told)
 
     def end(self, time_ms: int, failure: str | None) -> None:
         """
         The run ended.
 
         Args:
-            failure: What ended it, None where nothing did: then the trigger tells a query that was done
+            failure: What ended it, with its stack; None where nothing did: then the trigger tells a query that was done
                 (FINISHED) from one that was stopped (CANCELED). One that was stopped between two of its
                 batches, though it would have ended by itself, cannot be told from one that was done.
         """
         if self.state in wire.ENDED_STATES:
             return
         if failure is not None:
-            self.failure = failure
-            self._failed += self._batch_begun
-            self._end("FAILED", time_ms)
+            self.failure = root_cause(failure)
+            self.failures.end(failure, time_ms)
+            self._end("FAILED", time_ms, self.failure)
         elif self.kind == "BATCH" or (self.trigger.startswith(_RUNS_OUT) and not self._broken_off):
-            self._end("FINISHED", time_ms)
+            self._end("FINISHED", time_ms, STOPPED)
         else:
-            self._end("CANCELED", time_ms)
+            self._end("CANCELED", time_ms, STOPPED)
 
     def cancel(self, time_ms: int) -> None:
         """The application ended under the run; what had ended before stays as it is."""
         if self.state not in wire.ENDED_STATES:
-            self._end("CANCELED", time_ms)
+            self._end("CANCELED", time_ms, APPLICATION_ENDED)
 
-    def _end(self, state: wire.JobState, time_ms: int) -> None:
+    def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
-        self._batch_begun = False
+        self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 
     def _enter(self, state: wire.JobState, time_ms: int) -> None:
@@ -341,24 +255,9 @@ class Job:
         """Return the job's own metrics; what Spark has not told is absent."""
         if self.kind == "BATCH":
             return {}
-        in_progress = int(self._batch_begun)
-        found: dict[str, wire.Scalar] = {
-            names.NUM_COMPLETED_CHECKPOINTS: self._completed,
-            names.NUM_FAILED_CHECKPOINTS: self._failed,
-            names.NUM_IN_PROGRESS_CHECKPOINTS: in_progress,
-            names.TOTAL_CHECKPOINTS: self._completed + self._failed + in_progress,
-            names.INPUT_ROWS: self._input_rows,
-        }
+        found: dict[str, wire.Scalar] = {**self.checkpoints.metrics(), names.INPUT_ROWS: self._input_rows}
         if self._output_rows is not None:
             found[names.OUTPUT_ROWS] = self._output_rows
-        last = self._last
-        if last is not None:
-            found[names.LAST_COMPLETED_CHECKPOINT_ID] = last.batch_id
-            found[names.LAST_CHECKPOINT_SIZE] = sum(operator.memory_used_bytes for operator in last.state_operators)
-            found[names.LAST_CHECKPOINT_COMPLETED] = self._last_end_ms
-            found[names.LAST_CHECKPOINT_PROCESSED] = last.num_input_rows
-            if "triggerExecution" in last.duration_ms:
-                found[names.LAST_CHECKPOINT_DURATION] = last.duration_ms["triggerExecution"]
         return found
 
     def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
@@ -374,6 +273,11 @@ class Job:
         """Update all rates, once every 5 s."""
         for vertex in self.vertices.values():
             vertex.tick()
+
+
+def _bound(vertex: plan.Vertex, known: JobVertex, only: frozenset[int] | None = None) -> Bound:
+    columns = tuple(range(len(known.known))) if known.id == vertex.id else _columns(vertex, known)
+    return Bound(vertex, known, columns, only)
 
 
 def _columns(vertex: plan.Vertex, known: JobVertex) -> tuple[int | None, ...]:
@@ -393,19 +297,3 @@ def _columns(vertex: plan.Vertex, known: JobVertex) -> tuple[int | None, ...]:
 
 def _same(one: plan.Operator, other: plan.Operator) -> bool:
     return one.node == other.node or (one.is_source and other.is_source)
-
-
-def subtask_columns(vertex: JobVertex, executor_prefix: str) -> wire.Subtasks:
-    """Return where and when the vertex's subtasks ran, as it travels."""
-
-    def packed(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bytes:
-        return values.astype("<i8").tobytes()
-
-    executors: Sequence[str] = list(vertex.executors)
-    return wire.Subtasks(
-        attempt=packed(vertex.attempts),
-        executor=packed(vertex.executor_indices),
-        start_ms=packed(vertex.starts_ms),
-        end_ms=packed(vertex.ends_ms),
-        executors=tuple(f"{executor_prefix}-{executor}" for executor in executors),
-    )

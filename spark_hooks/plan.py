@@ -14,15 +14,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 
 from spark_hooks.descriptions import SKEW, stable
+from spark_hooks.native import NativeMetric, native_metrics
+from spark_hooks.operator_names import NAME_LENGTH, operator_name, short_name
 from spark_hooks.records import PlanNode
 
 ROWS = "number of output rows"
+STATE = "memory used by state"
+COMMIT = "time to commit changes"
 
-NAME_LENGTH = 80
 # A collector takes 8,192 and 65,536 characters at most, and refuses a push for one that is longer.
 CHAIN_LENGTH = 4096
 DESCRIPTION_LENGTH = 16_384
@@ -37,8 +39,6 @@ _SHUFFLE = "Exchange"
 _BROADCAST = "BroadcastExchange"
 # What the driver collects and hands on as a value; its rows are no operator's input.
 _SUBQUERIES = frozenset({"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"})
-STREAM_SCANS = frozenset({"MicroBatchScan", "RealTimeStreamScan", "ContinuousScan"})
-"""Scans of streams alone; a stream of files is scanned as a table of files is."""
 _EXCHANGES = frozenset({_SHUFFLE, _BROADCAST}) | _SUBQUERIES
 
 # Their row metrics come from the driver alone; what they got is the last count of the chain.
@@ -64,6 +64,7 @@ class Exchange:
     Args:
         position: Inputs taken from the plan's root to here; tells vertices apart that Spark shows empty.
         metrics: Display name → accumulator id.
+        native: The same, with their kinds.
     """
 
     node: str
@@ -71,6 +72,7 @@ class Exchange:
     metrics: Mapping[str, int]
     source: Vertex
     position: tuple[int, ...]
+    native: tuple[NativeMetric, ...] = ()
 
     @property
     def shuffles(self) -> bool:
@@ -106,7 +108,9 @@ class Operator:
         inputs: Operators of the same vertex, and exchanges, each once, in the plan's order.
         is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
+        state, commits: Accumulator ids of the bytes of its state, and of the time that it took to commit it.
         leaf: Its place among the plan's sources from left to right, from 0; −1 for what is none.
+        native: Every metric; what Spark counts for all of the code that it generated stands at its last operator.
     """
 
     id: str
@@ -117,7 +121,10 @@ class Operator:
     inputs: tuple[Operator | Exchange, ...]
     is_source: bool = False
     sink: bool = False
+    state: tuple[int, ...] = ()
+    commits: tuple[int, ...] = ()
     leaf: int = -1
+    native: tuple[NativeMetric, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -188,14 +195,6 @@ def accumulators(root: PlanNode) -> tuple[int, ...]:
     return tuple(dict.fromkeys(_accumulators(root)))
 
 
-def short_name(text: str) -> str:
-    """Return a class or description cut down to a name: 'a.b.NoopTable$@1f' → 'Noop'."""
-    name = re.split(r"[\[(@]", text.strip(), maxsplit=1)[0]
-    name = re.sub(r"\$\$anon\$\d+", "", name).rstrip("$").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
-    name = re.sub(r"(StreamingWrite|Table|Sink|Scan)$", "", name)
-    return name[:NAME_LENGTH] or text.strip()[:NAME_LENGTH]
-
-
 class _Analysis:
     """One walk through one plan."""
 
@@ -232,7 +231,10 @@ class _Analysis:
                 codegen = None
             if name.startswith("PlanLater"):
                 return []
-            return [found for child in node.children for found in self._segment(child, vertex, codegen)]
+            ends = [found for child in node.children for found in self._segment(child, vertex, codegen)]
+            if name.startswith(CODEGEN) and ends and isinstance(ends[0], Operator):
+                ends[0].native += native_metrics(node, CODEGEN)
+            return ends
         if name == _EMPTY:
             inputs = self._given_up(node, vertex)
         elif _CACHED.fullmatch(name):
@@ -247,14 +249,17 @@ class _Analysis:
         source = name != _EMPTY and all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
         operator = Operator(
             id=_hash(name, "" if sink else stable(node.description), *map(_reference, inputs)),
-            name=_operator_name(name, node.description, leaf=source, sink=sink),
+            name=operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=node.description[:DESCRIPTION_LENGTH],
-            rows=tuple(accumulator for metric, accumulator in _metrics(node) if metric == ROWS),
+            rows=_named(node, ROWS),
+            state=_named(node, STATE),
+            commits=_named(node, COMMIT),
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
             sink=sink,
             leaf=self._leaves if source else -1,
+            native=native_metrics(node),
         )
         self._leaves += source
         vertex.operators.append(operator)
@@ -275,7 +280,8 @@ class _Analysis:
             found = self._caches[key] = [each for child in node.children for each in self._segment(child, vertex)]
             for operator in vertex.operators[first:]:
                 read = (each.metrics.values() for each in operator.inputs if isinstance(each, Exchange))
-                vertex.cached = vertex.cached.union(operator.rows, *read)
+                own = (metric.accumulator for metric in operator.native)
+                vertex.cached = vertex.cached.union(operator.rows, own, *read)
         return found
 
     def _exchange(self, node: PlanNode, name: str, reader: Vertex) -> Exchange:
@@ -285,7 +291,7 @@ class _Analysis:
         found = self._exchanges.get(key)
         if found is None:
             source = Vertex(position=(*reader.position, len(reader.reads)))
-            found = Exchange(name, node.description, metrics, source, source.position)
+            found = Exchange(name, node.description, metrics, source, source.position, native_metrics(node))
             source.writes = found
             for child in node.children:
                 self._segment(child, source)
@@ -321,6 +327,10 @@ def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:
     return zip(node.metrics[::2], node.metrics[1::2], strict=True)
 
 
+def _named(node: PlanNode, name: str) -> tuple[int, ...]:
+    return tuple(accumulator for metric, accumulator in _metrics(node) if metric == name)
+
+
 def _accumulators(node: PlanNode) -> Iterator[int]:
     yield from node.metrics[1::2]
     for child in () if node.name == FED_BY_RDD else node.children:
@@ -333,24 +343,6 @@ def _hash(*parts: str) -> str:
 
 def _reference(found: Operator | Exchange) -> str:
     return found.id if isinstance(found, Operator) else stable(found.description)
-
-
-@lru_cache(maxsize=1024)
-def _source_name(description: str, node: str) -> str:
-    """'MicroBatchScan[…] class a.b.RateStreamTable$$anon$1' → 'RateStream'; 'Scan json' → 'json'."""
-    if node == "BatchScan" or node in STREAM_SCANS:
-        found = re.search(r"\] class (\S+)", description)
-        if found:
-            return short_name(found.group(1))
-    return node.removeprefix("Scan ")
-
-
-def _operator_name(node: str, description: str, leaf: bool, sink: bool) -> str:
-    if sink:
-        return f"Sink: {node.removeprefix('Execute ')}"[:NAME_LENGTH]
-    if leaf:
-        return f"Source: {_source_name(stable(description), node)}"[:NAME_LENGTH]
-    return node[:NAME_LENGTH]
 
 
 def _name(vertex: Vertex) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -26,12 +28,14 @@ class PlanNode(msgspec.Struct, frozen=True, array_like=True):
         description: Spark's simpleString.
         metrics: [display name, accumulator id, …]; names repeat on stateful nodes.
         children: Subqueries come after the node's own children.
+        kinds: A letter for each metric: s sum, b size, t timing, n nsTiming, a average.
     """
 
     name: str
     description: str
     metrics: tuple[Any, ...]
     children: tuple[PlanNode, ...]
+    kinds: str = ""
 
 
 class ExecutionStart(_Record, tag=1):
@@ -52,7 +56,7 @@ class PlanUpdate(_Record, tag=2):
 
 
 class ExecutionEnd(_Record, tag=3):
-    """A SQL execution ended; `error` is None or empty where it succeeded."""
+    """A SQL execution ended; `error` is None or empty where it succeeded, else the exception with its stack."""
 
     execution: int
     time_ms: int
@@ -160,6 +164,26 @@ class TaskEnd(_Record, tag=10):
     updates: tuple[int, ...]
 
 
+class TaskFailure(_Record, tag=21):
+    """
+    A task attempt failed; one that was killed, or was denied to commit, did not.
+
+    Args:
+        name: Class of the exception, else Spark's of the reason; None where there were too many at once.
+        text: With its stack; None likewise.
+    """
+
+    stage: int
+    stage_attempt: int
+    task: int
+    partition: int
+    attempt: int
+    executor: str
+    time_ms: int
+    name: str | None
+    text: str | None
+
+
 class LiveUpdate(_Record, tag=11):
     """SQL metrics of a running task, as its last heartbeat told: cumulative values, not differences."""
 
@@ -174,21 +198,23 @@ class ExecutorMemory(_Record, tag=12):
     What an executor's heartbeat told of its memory; peaks since the stage began.
 
     Args:
-        values: Heap, non-heap, direct and mapped bytes; minor collections and ms; major ones and ms.
+        values: Heap, non-heap, direct and mapped bytes; minor collections and ms; major ones and ms; memory in use
+            for storage and execution, on the heap and off it.
     """
 
     executor: str
     time_ms: int
-    values: tuple[int, int, int, int, int, int, int, int]
+    values: tuple[int, int, int, int, int, int, int, int, int, int]
 
 
 class ExecutorAdded(_Record, tag=13):
-    """An executor registered."""
+    """An executor registered; `profile` is Spark's id of its resource profile, 0 for the default one."""
 
     executor: str
     host: str
     cores: int
     time_ms: int
+    profile: int
 
 
 class ExecutorRemoved(_Record, tag=14):
@@ -214,6 +240,8 @@ class QueryStarted(_Record, tag=16):
         id, run: UUIDs.
         timestamp: ISO 8601, UTC; None where unknown.
         trigger, sink: In Spark's words; None where the query was out of reach.
+        checkpoint: Where it keeps its offsets and state; None likewise.
+        batch: Latest micro-batch that had ended before it was first seen, −1 for none.
     """
 
     id: str
@@ -222,6 +250,8 @@ class QueryStarted(_Record, tag=16):
     timestamp: str | None
     trigger: str | None
     sink: str | None
+    checkpoint: str | None
+    batch: int
 
 
 class QueryProgress(_Record, tag=17):
@@ -247,6 +277,42 @@ class QueryIdle(_Record, tag=20):
     time_ms: int
 
 
+class Environment(_Record, tag=22):
+    """
+    What the driver's process is, and how the application is set; Spark has redacted settings and arguments.
+
+    Args:
+        java: '<name> - <vendor> - <specification>/<version>' of the virtual machine.
+    """
+
+    java: str
+    architecture: str
+    arguments: tuple[str, ...]
+    class_path: tuple[str, ...]
+    settings: dict[str, str]
+
+
+class Configuration(_Record, tag=23):
+    """
+    The settings of a query's run, or of an outermost execution, that are not the application's; redacted by Spark.
+
+    Args:
+        run: UUID, None where an execution is told of.
+        execution: −1 where a run is.
+    """
+
+    run: str | None
+    execution: int
+    settings: dict[str, str]
+
+
+class Observed(_Record, tag=24):
+    """What observe() saw in a SQL execution, just before its end: [name, the row as Spark's JSON, …]."""
+
+    execution: int
+    rows: tuple[str, ...]
+
+
 class Fault(_Record, tag=19):
     """The recorder itself failed on an event."""
 
@@ -265,6 +331,7 @@ Record = (
     | StageCompleted
     | TaskStart
     | TaskEnd
+    | TaskFailure
     | LiveUpdate
     | ExecutorMemory
     | ExecutorAdded
@@ -274,6 +341,9 @@ Record = (
     | QueryProgress
     | QueryTerminated
     | QueryIdle
+    | Environment
+    | Configuration
+    | Observed
     | Fault
 )
 
@@ -299,6 +369,7 @@ class StateOperator(msgspec.Struct, rename="camel"):
     """What a progress event tells of one stateful operator."""
 
     memory_used_bytes: int = 0
+    custom_metrics: dict[str, int] = {}
 
 
 class Progress(msgspec.Struct, rename="camel"):
@@ -310,9 +381,11 @@ class Progress(msgspec.Struct, rename="camel"):
     timestamp: str
     num_input_rows: int = 0
     duration_ms: dict[str, int] = {}
+    event_time: dict[str, str] = {}
     sources: tuple[Source, ...] = ()
     sink: Sink = msgspec.field(default_factory=Sink)
     state_operators: tuple[StateOperator, ...] = ()
+    observed_metrics: dict[str, Any] = {}
 
 
 class Drained(msgspec.Struct, frozen=True):
@@ -366,4 +439,33 @@ def progress(event: QueryProgress) -> Progress:
     Raises:
         msgspec.DecodeError: it lacks what every version of Spark tells.
     """
-    return _progress.decode(event.json.encode())
+    try:
+        return _progress.decode(event.json.encode())
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # A user's observe() may see a NaN, and Spark writes it as such.
+        return msgspec.convert(row(event.json), Progress)
+
+
+def row(text: str) -> Any:
+    """
+    Read what Spark has written of a row, or of something with rows in it: JSON, and NaN and Infinity as they are.
+
+    Raises:
+        msgspec.DecodeError: it is something else.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise msgspec.DecodeError(f"no JSON of Spark's: {error}") from error
+
+
+def milliseconds(timestamp: str) -> int:
+    """
+    Return a timestamp of Spark's, '2026-11-21T10:42:48.662Z', in Unix milliseconds.
+
+    Raises:
+        ValueError: it is no ISO 8601.
+    """
+    return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

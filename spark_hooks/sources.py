@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from spark_hooks.plan import STREAM_SCANS, Operator
+from spark_hooks.operator_names import STREAM_SCANS
+from spark_hooks.plan import Operator
 from spark_hooks.records import Source
 from streamgauge import names, wire
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from spark_hooks import counts, plan
-from spark_hooks.job import Bound, Job
+from spark_hooks.batch_tasks import BatchTasks
+from spark_hooks.job import Job
+from spark_hooks.vertex import Bound
 
 _READ = (
     counts.READ_RECORDS,
@@ -27,12 +29,15 @@ class Won:
     subtask: int
     updates: dict[int, int]
     bytes_written: int
+    launch_ms: int
+    finish_ms: int
     added: list[tuple[Bound, list[int]]] = field(default_factory=list)
 
     def take_out(self) -> None:
         """Take what was added out again: it is counted anew, or another success replaces this one."""
         for bound, row in self.added:
             bound.vertex.counters.subtract(self.subtask, row)
+            bound.retract(self.subtask, self.run, self.updates)
         self.added.clear()
 
 
@@ -48,6 +53,8 @@ class Execution:
         adaptive: Its plan is still being changed; only what runs is shown.
         replaced: What adaptive execution has planned before `graph`.
         driver: SQL metrics that the driver set.
+        settings: Spark's that are not the application's; of an outermost one.
+        tasks: Where what its tasks do is told, of a micro-batch's execution; None for others.
         accumulators: Of every metric of every plan that it had.
     """
 
@@ -63,6 +70,8 @@ class Execution:
     stages: list[Stage] = field(default_factory=list)
     inner: list[Execution] = field(default_factory=list)
     driver: dict[int, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    tasks: BatchTasks | None = None
     accumulators: set[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +86,17 @@ class Execution:
     def names(self, updates: Mapping[int, int]) -> bool:
         """Whether its plans, and those of the execution that encloses it, have all of these accumulators."""
         return self.outermost.accumulators.issuperset(updates.keys() - self.accumulators)
+
+    def count_driver(self) -> None:
+        """Add the native metrics that the driver set to the vertices that are shown; once, for it ends."""
+        if self.job is None:
+            return
+        left = dict(self.driver)
+        for vertex in self.graph.vertices if left else ():
+            bound = self.job.bound(vertex, self.own)
+            if bound is not None:
+                for accumulator in bound.vertex.accumulators.add_driver(bound.reading, left):
+                    del left[accumulator]
 
     @property
     def outermost(self) -> Execution:
@@ -97,6 +117,7 @@ class Stage:
             a plan while nothing but the names of its RDDs' scopes has told so.
         won: Partition → the success that counts.
         running: Task id → partition.
+        starts: Partition → launch of its latest task, wall time.
     """
 
     ids: list[int]
@@ -107,6 +128,7 @@ class Stage:
     bound: dict[Execution, tuple[plan.Graph | None, Bound]] = field(default_factory=dict)
     won: dict[int, Won] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
+    starts: dict[int, int] = field(default_factory=dict)
 
     @property
     def id(self) -> int:
@@ -122,6 +144,12 @@ class Stage:
         """Return the vertices it executes."""
         return (bound for _, bound in self.bound.values())
 
+    @property
+    def vertex_id(self) -> str:
+        """The vertex that its own execution's plan has for it, else the query's, '' where neither is known."""
+        _, bound = self.bound.get(self.execution) or next(iter(self.bound.values()), (None, None))
+        return "" if bound is None else bound.vertex.id
+
     def drop_live(self, bound: Bound) -> None:
         """Forget what its running tasks told of `bound`."""
         for task, partition in self.running.items():
@@ -133,6 +161,7 @@ class Stage:
             row = bound.counts(won.updates, won.bytes_written)
             bound.vertex.register(won.subtask + 1)
             bound.vertex.counters.add(won.subtask, row)
+            bound.accumulate(won.subtask, won.run, won.updates)
             won.added.append((bound, row))
 
     def count_anew(self) -> None:

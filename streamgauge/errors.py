@@ -9,7 +9,7 @@ StreamgaugeError
     IngestError      MalformedFrame · UnsupportedVersion · InvalidName     400
                      Unauthorized 401 · NeedsFullFrame 409 · WrongType 415
     QueryError       UnknownJob · UnknownVertex · UnknownSubtask ·
-                     UnknownTaskManager                                    404
+                     UnknownAttempt · UnknownTaskManager                   404
                      UnresolvableParameter                                 400
     CapacityError    Overloaded 429, 503 · FrameTooLarge 413
 """
@@ -93,6 +93,23 @@ class UnknownSubtask(QueryError):
     def __init__(self, vertex_id: str) -> None:
         super().__init__(f"Invalid subtask index for vertex {vertex_id}")
         self.vertex_id = vertex_id
+
+
+class UnknownAttempt(QueryError):
+    """
+    The subtask has no such attempt, or it is not held any more.
+
+    Args:
+        latest: The one that is held.
+        subtask: Its task's name and number, as Flink writes them.
+    """
+
+    def __init__(self, attempt: int, latest: int, subtask: str) -> None:
+        earlier = 0 <= attempt < latest
+        super().__init__(
+            f"Attempt {attempt} not found in subtask {subtask}" if earlier else f"Invalid attempt num {attempt}"
+        )
+        self.attempt = attempt
 
 
 class UnknownTaskManager(QueryError):

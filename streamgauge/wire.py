@@ -222,11 +222,13 @@ class Accumulator(msgspec.Struct, frozen=True, array_like=True):
         operator: Id of the operator whose metric it is; '' for an exchange that the vertex reads or writes.
         kind: Spark's; tells what the numbers are.
         column: int64; `column.metric` is Spark's display name, unique among those of one operator.
+        driver: What the driver itself set, which is of no subtask: files listed, what was broadcast.
     """
 
     operator: str
     kind: AccumulatorKind
     column: Column
+    driver: int = 0
 
 
 class Coordinator(msgspec.Struct, frozen=True, array_like=True):
@@ -354,6 +356,10 @@ class Checkpoints(msgspec.Struct, frozen=True):
     changed: tuple[Checkpoint, ...] = ()
 
 
+FAILURES = 16
+"""Held of a job, and below one of them. Source: Flink's default of web.exception-history-size."""
+
+
 class Failure(msgspec.Struct, frozen=True):
     """
     A failure of a task, a stage or the whole run; texts are redacted.
@@ -391,6 +397,12 @@ class Failures(msgspec.Struct, frozen=True):
 
     latest: tuple[Failure, ...] = ()
     forgotten: int = 0
+
+    def after(self, earlier: Failures) -> Failures:
+        """Return both, those of `earlier` behind these; of more than FAILURES the oldest are forgotten."""
+        both = self.latest + earlier.latest
+        held = both[: max(FAILURES, len(self.latest))]
+        return Failures(held, self.forgotten + earlier.forgotten + len(both) - len(held))
 
 
 class Environment(msgspec.Struct, frozen=True):

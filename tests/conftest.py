@@ -104,7 +104,68 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
             longs(*[-1] * size),
             EXECUTORS[:size],
         ),
-        coordinators=(wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
+        (
+            wire.Accumulator(body["id"], "size", wire.column("spill size", np.full(size, 4096)), 0),
+            wire.Accumulator("", "sum", wire.column("shuffle records written", np.full(size, 7)), 2),
+        ),
+        (wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
+    )
+
+
+def micro_batches(jid: str, vertices: list[dict[str, Any]]) -> wire.Checkpoints | None:
+    """A job's recorded checkpoints; None for a job of which none were recorded."""
+    names_of = {recording(f"{name}__job.json")["jid"]: name for name in ("main", "slow", "fail", "finite")}
+    if jid not in names_of:
+        return None
+    body = recording(f"{names_of[jid]}__checkpoints.json")
+    history = tuple(micro_batch(told, vertices) for told in body["history"])
+    latest = {kind: -1 if told is None else told["id"] for kind, told in body["latest"].items()}
+
+    def spread(figure: str) -> wire.Spread | None:
+        told = body["summary"][figure]
+        return None if told["p50"] == "NaN" else wire.Spread(*told.values())
+
+    return wire.Checkpoints(
+        completed=body["counts"]["completed"],
+        failed=body["counts"]["failed"],
+        held=tuple(each.id for each in history),
+        latest_completed=latest["completed"],
+        latest_failed=latest["failed"],
+        duration_ms=spread("end_to_end_duration"),
+        state_bytes=spread("state_size"),
+        checkpointed_bytes=spread("checkpointed_size"),
+        changed=history,
+    )
+
+
+def micro_batch(told: dict[str, Any], vertices: list[dict[str, Any]]) -> wire.Checkpoint:
+    """One recorded checkpoint; all of its state is the last vertex's."""
+    begun, done = told["trigger_timestamp"], told["latest_ack_timestamp"] if told["status"] == "COMPLETED" else -1
+    tasks = tuple(
+        wire.CheckpointTasks(
+            vertex["id"],
+            longs(*[begun + 4] * vertex["parallelism"]),
+            longs(*[done] * vertex["parallelism"]),
+            longs(
+                *[told["state_size"] // vertex["parallelism"] if vertex is vertices[-1] else -1] * vertex["parallelism"]
+            ),
+            longs(*[7 if vertex is vertices[-1] else -1] * vertex["parallelism"]),
+        )
+        for vertex in vertices
+    )
+    ended = told.get("failure_timestamp", done)
+    return wire.Checkpoint(
+        id=told["id"],
+        status=told["status"],
+        trigger_ms=begun,
+        end_ms=ended,
+        duration_ms=told["end_to_end_duration"] if ended >= 0 else -1,
+        state_bytes=told["state_size"] if done >= 0 else -1,
+        checkpointed_bytes=told["checkpointed_size"] if done >= 0 else -1,
+        input_rows=120 if done >= 0 else -1,
+        phases={"triggerExecution": told["end_to_end_duration"], "addBatch": 3} if done >= 0 else {},
+        failure=told.get("failure_message", ""),
+        tasks=tasks,
     )
 
 
@@ -142,6 +203,7 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
             names.LAST_CHECKPOINT_SIZE: 8280,
         },
         failure="it broke" if body["state"] == "FAILED" else "",
+        checkpoint_path=f"file:/opt/flink/ckpt/{body['jid']}",
     )
     return wire.Frame(
         wire.WIRE_VERSION,
@@ -155,11 +217,36 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
         plan,
         tuple(vertex_columns(vertex, "inputs" not in nodes[vertex["id"]]) for vertex in body["vertices"]),
         incomplete=wire.Incomplete(live_updates=3),
+        observed={"my-acc.rows": 459_551},
+        failures=recorded_failures() if body["state"] == "FAILED" else wire.Failures(),
+        checkpoints=micro_batches(body["jid"], body["vertices"]),
     )
 
 
+def recorded_failures() -> wire.Failures:
+    """The recorded failure of a job, and the task's below it; of the first one's place Flink tells nothing."""
+    [top] = recording("fail__exceptions.json")["exceptionHistory"]["entries"]
+    [below] = top["concurrentExceptions"]
+    vertex = next(
+        vertex["id"]
+        for vertex in recording("fail__job.json")["vertices"]
+        if below["taskName"].startswith(vertex["name"])
+    )
+    task = wire.Failure(
+        below["exceptionName"],
+        below["stacktrace"],
+        below["timestamp"],
+        vertex,
+        0,
+        0,
+        below["taskManagerId"],
+        below["endpoint"],
+    )
+    return wire.Failures((wire.Failure(top["exceptionName"], top["stacktrace"], top["timestamp"], concurrent=(task,)),))
+
+
 def app_frame(app: wire.App = APP, seq: int = 1) -> wire.Frame:
-    """An application with the recorded TaskManagers' executors; OLDER_APP has none."""
+    """An application with the recorded TaskManagers' executors, and how it is set; OLDER_APP has no executors."""
     main = recording("main__job.json")["jid"]
     executors = tuple(
         wire.Executor(
@@ -186,6 +273,8 @@ def app_frame(app: wire.App = APP, seq: int = 1) -> wire.Frame:
         executors=executors,
         driver={names.HEAP_USED: app.start_ms % 1000 + 71_618_048, names.CPU_LOAD: 0.024082513792276328},
         hooks={names.HOOKS_EVENTS: 12},
+        configuration={"spark.sql.shuffle.partitions": "2", "spark.master": "spark://driver.test:7077"},
+        environment=wire.Environment("VM - Vendor - 17/17.0.15", "amd64", ("-Xmx1g",), ("/a.jar", "/b.jar")),
     )
 
 

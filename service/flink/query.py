@@ -11,11 +11,14 @@ from collector.store import AppState, JobState, Snapshot, VertexState
 from service.cluster import application_id
 from service.errors import HANDLER, NOT_FOUND, Missing
 from streamgauge.errors import UnknownVertex, UnresolvableParameter
+from streamgauge.wire import Checkpoint
 
 _ID = re.compile(r"[0-9a-fA-F]{32}")
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
 _INT = re.compile(r"[+-]?[0-9]{1,10}")
+_LONG = re.compile(r"[+-]?[0-9]{1,19}")
 _MIN_INT, _MAX_INT = -(2**31), 2**31 - 1
+_MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
 """In the order of Flink's answers."""
 
@@ -38,6 +41,12 @@ def _int(name: str, value: str) -> str:
     return str(int(value))
 
 
+def _long(name: str, value: str) -> str:
+    if _LONG.fullmatch(value) is None or not _MIN_LONG <= int(value) <= _MAX_LONG:
+        raise UnresolvableParameter("path", name, value)
+    return str(int(value))
+
+
 _CONVERTERS = {
     "jobid": _id,
     "vertexid": _id,
@@ -45,6 +54,7 @@ _CONVERTERS = {
     "rescaleuuid": _id,
     "subtaskindex": _index,
     "attempt": _int,
+    "checkpointid": _long,
 }
 
 
@@ -71,7 +81,8 @@ class Query:
         Check a request's path parameters and read its query string; any thread.
 
         Raises:
-            UnresolvableParameter: an id is not 32 hex digits, a subtask index is no Java int ≥ 0, or an attempt none.
+            UnresolvableParameter: an id is not 32 hex digits, a subtask index is no Java int ≥ 0, an attempt none, or a
+                checkpoint's id no Java long.
         """
         checked = {
             name: _CONVERTERS[name](name, value) if name in _CONVERTERS else value for name, value in path.items()
@@ -155,6 +166,44 @@ class Query:
             UnknownJob: never seen, or evicted.
         """
         return self.snapshot.job(self.path["jobid"])
+
+    def streaming_job(self, refusal: str) -> JobState:
+        """
+        Return the job of the path, a streaming query.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+            Missing: it is none; with `refusal` as the message.
+        """
+        state = self.job()
+        if state.job.type != "STREAMING":
+            raise Missing(HANDLER, refusal)
+        return state
+
+    def checkpoint(self) -> Checkpoint:
+        """
+        Return the micro-batch of the path.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+            Missing: the job is no streaming query, or the micro-batch has not begun, or is held no more.
+        """
+        state = self.streaming_job(f"Checkpointing was not enabled for job {self.path['jobid']}.")
+        checkpoint_id = int(self.path["checkpointid"])
+        if checkpoint_id not in state.checkpoints.held:
+            raise Missing(HANDLER, f"Could not find checkpointing statistics for checkpoint {checkpoint_id}.")
+        return state.checkpoints.held[checkpoint_id]
+
+    def setting(self, state: JobState, key: str, default: str = "") -> str:
+        """
+        Return a setting of a job's own, or else of its application's configuration.
+
+        Args:
+            default: Spark's, where the configuration does not name it; where no configuration was told it is ''.
+        """
+        app = self.snapshot.apps.get(state.app.id)
+        known = {**({} if app is None else app.configuration), **state.configuration}
+        return known.get(key, default if known else "")
 
     def vertex(self) -> VertexState:
         """

@@ -13,10 +13,16 @@ from starlette.websockets import WebSocketClose
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
 from service.flink import (
+    accumulators,
     aggregates,
     applications,
     backpressure,
+    checkpoint_config,
+    checkpoint_tasks,
+    checkpoints,
+    configuration,
     drivers,
+    exceptions,
     jobs,
     logs,
     metrics,
@@ -37,6 +43,7 @@ Handler = Callable[[Query], object]
 
 _JOB = "/jobs/:jobid"
 _VERTEX = f"{_JOB}/vertices/:vertexid"
+_CHECKPOINT = f"{_JOB}/checkpoints/details/:checkpointid"
 _SUBTASK = f"{_VERTEX}/subtasks/:subtaskindex"
 _TASKMANAGER = "/taskmanagers/:taskmanagerid"
 
@@ -46,7 +53,9 @@ RESOURCES: dict[str, Handler] = {
     "/jobs": jobs.ids,
     "/jobs/overview": jobs.overview,
     _JOB: jobs.detail,
+    f"{_JOB}/config": configuration.job,
     f"{_JOB}/plan": plan.job_plan,
+    f"{_JOB}/exceptions": exceptions.of_job,
     f"{_JOB}/status": results.status,
     f"{_JOB}/execution-result": results.execution_result,
     f"{_JOB}/rescales/config": rescales.config,
@@ -55,9 +64,15 @@ RESOURCES: dict[str, Handler] = {
     f"{_JOB}/rescales/summary": rescales.records,
     f"{_JOB}/rescales/details/:rescaleuuid": rescales.details,
     f"{_JOB}/resource-requirements": rescales.requirements,
+    f"{_JOB}/jobmanager/config": configuration.job_driver_config,
+    f"{_JOB}/jobmanager/environment": configuration.job_driver_environment,
     f"{_JOB}/jobmanager/log-url": logs.page,
     f"{_JOB}/taskmanagers/:taskmanagerid/log-url": logs.page,
     _VERTEX: vertices.detail,
+    f"{_JOB}/checkpoints": checkpoints.overview,
+    f"{_JOB}/checkpoints/config": checkpoint_config.config,
+    _CHECKPOINT: checkpoints.detail,
+    f"{_CHECKPOINT}/subtasks/:vertexid": checkpoint_tasks.detail,
     f"{_VERTEX}/taskmanagers": vertices.taskmanagers,
     f"{_VERTEX}/subtasktimes": subtasks.times,
     _SUBTASK: subtasks.current,
@@ -68,7 +83,13 @@ RESOURCES: dict[str, Handler] = {
     f"{_VERTEX}/flamegraph": samples.flamegraph,
     "/applications/overview": applications.overview,
     "/applications/:applicationid": applications.detail,
+    "/applications/:applicationid/jobmanager/config": configuration.application_config,
+    "/applications/:applicationid/exceptions": exceptions.of_application,
     "/datasets": overview.datasets,
+    f"{_JOB}/accumulators": accumulators.job,
+    f"{_VERTEX}/accumulators": accumulators.vertex,
+    f"{_VERTEX}/subtasks/accumulators": accumulators.subtasks,
+    f"{_SUBTASK}/attempts/:attempt/accumulators": accumulators.attempt,
     "/taskmanagers": taskmanagers.overview,
     _TASKMANAGER: taskmanagers.detail,
     "/jobs/metrics": aggregates.jobs,
@@ -78,6 +99,8 @@ RESOURCES: dict[str, Handler] = {
     f"{_SUBTASK}/metrics": metrics.subtask,
     "/taskmanagers/metrics": aggregates.taskmanagers,
     f"{_TASKMANAGER}/metrics": metrics.taskmanager,
+    "/jobmanager/config": configuration.cluster_config,
+    "/jobmanager/environment": configuration.cluster_environment,
     "/jobmanager/metrics": metrics.jobmanager,
     "/jobmanager/log": logs.jobmanager_file,
     "/jobmanager/stdout": logs.jobmanager_file,

@@ -11,7 +11,7 @@ from collector.store import JobState
 from service.cluster import application_id
 from service.errors import HANDLER, Missing
 from service.flink.query import Query
-from service.flink.states import job_span
+from service.flink.states import failure_of, job_span
 from streamgauge import wire
 from streamgauge.wire import ENDED_STATES
 
@@ -95,10 +95,13 @@ def _result(state: JobState, now_ms: int) -> Result:
 
 def failure_cause(state: JobState) -> FailureCause:
     """
-    Return why a FAILED job did, in the driver's words; its class is '' where they begin with none.
+    Return why a FAILED job did, in the driver's words; of a cause without its stack the class is '' where it has none.
 
     Flink's `serialized-throwable`, an object of Java's, is not to be had.
     """
+    failure = failure_of(state)
+    if failure is not None:
+        return {"class": failure.name, "stack-trace": failure.trace}
     text = state.job.failure
     found = _CLASS.match(text)
     named = found is not None and text[found.end() : found.end() + 1] in ("", ":", "\n")

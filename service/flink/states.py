@@ -137,13 +137,21 @@ def _job_end_ms(state: JobState) -> int:
     return state.job.end_ms if state.state in ENDED_STATES else UNKNOWN_MS
 
 
+def failure_of(job: JobState) -> wire.Failure | None:
+    """Return what ended a FAILED job; None of any other, and where its driver has not told."""
+    return job.failures.latest[0] if job.state == "FAILED" and job.failures.latest else None
+
+
 def timestamps(state: JobState) -> Timestamps:
     """
     Return when this run last came into each of Flink's job states, 0 for never.
 
-    INITIALIZING is the start of the first run that was seen.
+    INITIALIZING is the start of the first run that was seen, FAILING the first failure in the batch that broke.
     """
     told: dict[str, int] = {**dict.fromkeys(JOB_STATES, 0), "INITIALIZING": state.first_start_ms, **state.since_ms}
+    failure = failure_of(state)
+    if failure is not None:
+        told["FAILING"] = min(each.time_ms for each in (failure, *failure.concurrent))
     return cast(Timestamps, told)
 
 
@@ -152,11 +160,28 @@ def vertex_state(job: JobState, vertex: VertexState) -> ExecutionState:
     Return a vertex's state, one of EXECUTION_STATES.
 
     A vertex that is no longer in the plan is FINISHED. Any other is RUNNING while the job is, also between
-    batches, and ends with it. Of a FAILED job every vertex is CANCELED: all have been stopped, and in which
-    one the failure was, if in any, is not known; Flink has FAILED there for one of them. While its driver is
-    silent a vertex is RECONCILING, Flink's word for a task of which it is not known whether it still runs.
+    batches, and ends with it. Of a FAILED job the vertex whose task failed it is FAILED, any other CANCELED: it has
+    been stopped; so are all where it was no task that failed. While its driver is silent a vertex is RECONCILING,
+    Flink's word for a task of which it is not known whether it still runs.
     """
+    if _failed_subtask(job, vertex) is not None:
+        return "FAILED"
     return _VERTEX_STATES[job.state] if vertex.vertex.current else "FINISHED"
+
+
+def subtask_state(job: JobState, vertex: VertexState, subtask: int) -> ExecutionState:
+    """Return the state of one subtask: that of its vertex, but of a FAILED one only the one that failed is."""
+    failed = _failed_subtask(job, vertex)
+    if failed is None or failed == subtask:
+        return vertex_state(job, vertex)
+    return "CANCELED"
+
+
+def _failed_subtask(job: JobState, vertex: VertexState) -> int | None:
+    failure = failure_of(job)
+    if failure is None or failure.vertex != vertex.vertex.id or not 0 <= failure.subtask < vertex.size:
+        return None
+    return failure.subtask
 
 
 def vertex_span(job: JobState, vertex: VertexState, now_ms: int) -> Span:
@@ -171,7 +196,11 @@ def task_counts(job: JobState, vertices: Iterable[VertexState]) -> Counter[Execu
     """Return how many tasks of the vertices' latest stages are in each state; absent is 0."""
     counts: Counter[ExecutionState] = Counter()
     for vertex in vertices:
-        counts[vertex_state(job, vertex)] += vertex.parallelism
+        failed = _failed_subtask(job, vertex)
+        if failed is not None and failed < vertex.parallelism:
+            counts.update({"FAILED": 1, "CANCELED": vertex.parallelism - 1})
+        else:
+            counts[vertex_state(job, vertex)] += vertex.parallelism
     return counts
 
 

@@ -9,11 +9,10 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
-from service.errors import HANDLER, Missing
 from service.flink import io
 from service.flink.query import Query
-from service.flink.states import EXECUTION_STATES, UNKNOWN_MS, ExecutionState, Span, vertex_span, vertex_state
-from streamgauge.errors import UnknownSubtask
+from service.flink.states import EXECUTION_STATES, UNKNOWN_MS, ExecutionState, Span, subtask_state, vertex_span
+from streamgauge.errors import UnknownAttempt, UnknownSubtask
 from streamgauge.wire import Executor
 
 UNASSIGNED = "(unassigned)"
@@ -114,17 +113,15 @@ def attempt(query: Query) -> Subtask:
 
     Raises:
         UnknownJob: never seen, or evicted.
-        Missing: the job has no such vertex, or the subtask no such attempt.
+        Missing: the job has no such vertex.
         UnknownSubtask: the vertex has none of this index.
+        UnknownAttempt: it is another one.
     """
     vertex = query.job_vertex()
     row = _row(query, query.job(), vertex)
     asked = query.attempt()
-    if 0 <= asked < row["attempt"]:
-        task = f"{vertex.vertex.name} ({row['subtask'] + 1}/{vertex.parallelism})"
-        raise Missing(HANDLER, f"Attempt {asked} not found in subtask {task}")
     if asked != row["attempt"]:
-        raise Missing(HANDLER, f"Invalid attempt num {asked}")
+        raise UnknownAttempt(asked, row["attempt"], f"{vertex.vertex.name} ({row['subtask'] + 1}/{vertex.parallelism})")
     return row
 
 
@@ -144,14 +141,18 @@ def times(query: Query) -> SubtasksTimes:
         Missing: the job has no such vertex.
     """
     job, vertex = query.job(), query.job_vertex()
-    state = vertex_state(job, vertex)
-    endpoints = [endpoint(query, job, executor_id) for _, executor_id in _places(vertex, io.ALL)]
+    endpoints = [endpoint(query, job, executor_id) for _, executor_id in places(vertex, io.ALL)]
     return {
         "id": vertex.vertex.id,
         "name": vertex.vertex.name,
         "now": query.now_ms,
         "subtasks": [
-            {"subtask": index, "endpoint": place, "duration": span.duration_ms, "timestamps": _timestamps(state, span)}
+            {
+                "subtask": index,
+                "endpoint": place,
+                "duration": span.duration_ms,
+                "timestamps": _timestamps(subtask_state(job, vertex, index), span),
+            }
             for index, (span, place) in enumerate(zip(spans(job, vertex, query.now_ms, io.ALL), endpoints, strict=True))
         ],
     }
@@ -165,20 +166,19 @@ def _timestamps(state: ExecutionState, span: Span) -> StateTimestamps:
 
 
 def rows(query: Query, job: JobState, vertex: VertexState, chosen: io.Chosen) -> list[Subtask]:
-    """Return the chosen subtasks of a vertex, all in the vertex's state."""
-    state = vertex_state(job, vertex)
+    """Return the chosen subtasks of a vertex."""
     indices = np.arange(vertex.size)[chosen].tolist()
     told = zip(
         indices,
         spans(job, vertex, query.now_ms, chosen),
-        _places(vertex, chosen),
+        places(vertex, chosen),
         io.of_subtasks(vertex, chosen),
         strict=True,
     )
     return [
         {
             "subtask": index,
-            "status": state,
+            "status": subtask_state(job, vertex, index),
             "attempt": number,
             "endpoint": endpoint(query, job, executor_id),
             **span.body(),
@@ -203,8 +203,8 @@ def spans(job: JobState, vertex: VertexState, now_ms: int, chosen: io.Chosen) ->
     return [Span.of(start_ms, whole.end_ms, now_ms) for start_ms in vertex.subtasks.start_ms[chosen].tolist()]
 
 
-def _places(vertex: VertexState, chosen: io.Chosen) -> list[tuple[int, str]]:
-    """Return the chosen subtasks' attempts and executors."""
+def places(vertex: VertexState, chosen: io.Chosen) -> list[tuple[int, str]]:
+    """Return the chosen subtasks' attempts, of the latest task of each, and executors."""
     if vertex.subtasks is None:
         return [(0, UNASSIGNED)] * len(np.arange(vertex.size)[chosen])
     ids = vertex.subtasks.executors

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
@@ -16,7 +18,7 @@ from service.flink.states import (
     Span,
     StateCounts,
     by_state,
-    vertex_state,
+    subtask_state,
 )
 from service.flink.subtasks import UNASSIGNED, Aggregated, Subtask
 
@@ -62,7 +64,7 @@ def detail(query: Query) -> VertexDetail:
     """
     Answer /jobs/:jobid/vertices/:vertexid.
 
-    Every subtask that any stage of the vertex had is listed, in the vertex's state: those past the
+    Every subtask that any stage of the vertex had is listed: those past the
     parallelism keep their counts, so that the subtasks' sums are the vertex's.
 
     Raises:
@@ -118,17 +120,18 @@ def _by_executor(vertex: VertexState) -> dict[str, npt.NDArray[np.intp]]:
 def _taskmanager(
     query: Query, job: JobState, vertex: VertexState, executor_id: str, chosen: npt.NDArray[np.intp]
 ) -> VertexTaskManager:
-    state = vertex_state(job, vertex)
+    states = Counter(subtask_state(job, vertex, index) for index in chosen.tolist())
     spans = subtasks.spans(job, vertex, query.now_ms, chosen)
     starts = [span.start_ms for span in spans if span.start_ms != UNKNOWN_MS]
     # Every subtask ends with its vertex.
     span = Span.of(min(starts, default=UNKNOWN_MS), spans[0].end_ms, query.now_ms)
     return {
         "endpoint": subtasks.endpoint(query, job, executor_id),
-        "status": state,
+        # As of a vertex: one subtask that failed makes it FAILED.
+        "status": "FAILED" if states["FAILED"] else next(iter(states)),
         **span.body(),
         "metrics": io.of_vertex(vertex, chosen),
-        "status-counts": by_state({state: len(chosen)}),
+        "status-counts": by_state(states),
         "taskmanager-id": executor_id,
         "aggregated": subtasks.aggregated(vertex, spans, chosen),
     }

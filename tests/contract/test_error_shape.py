@@ -26,6 +26,7 @@ ROWS: list[tuple[errors.CollectorError, int, str]] = [
     (errors.UnknownJob(JOB), 404, f"{NOT_FOUND}Job {JOB} not found"),
     (errors.UnknownVertex(VERTEX), 404, f"{NOT_FOUND}JobVertex {VERTEX} not found"),
     (errors.UnknownSubtask(VERTEX), 404, f"{HANDLER}Invalid subtask index for vertex {VERTEX}"),
+    (errors.UnknownAttempt(1, 2, "Scan (1/3)"), 404, f"{HANDLER}Attempt 1 not found in subtask Scan (1/3)"),
     (errors.UnknownTaskManager("x"), 404, f"{NOT_FOUND}TaskManager x not found"),
     (service_errors.Missing(HANDLER, "m"), 404, f"{HANDLER}m"),
     (

@@ -23,14 +23,27 @@ with (RECORDINGS / "INDEX.tsv").open() as index:
 
 
 def structure(value: Any) -> Any:
-    """Types instead of values; a list is told by what its elements have in common, so they must agree."""
+    """
+    Types instead of values; a list is told by what its elements have in common, so they must agree; those of
+    several classes, where one class does.
+    """
     if isinstance(value, dict):
         return {key: structure(_plain(key, inner)) for key, inner in value.items()}
+    if isinstance(value, list) and value and all(isinstance(inner, dict) and "className" in inner for inner in value):
+        return {name: _common([each for each in value if each["className"] == name]) for name in _classes(value)}
     if isinstance(value, list):
-        kinds = [structure(inner) for inner in value]
-        assert all(kind == kinds[0] for kind in kinds) or _optional(kinds), kinds
-        return [max(kinds, key=lambda kind: len(str(kind)))] if kinds else []
+        return _common(value)
     return type(value).__name__
+
+
+def _classes(value: list[Any]) -> set[str]:
+    return {each["className"] for each in value}
+
+
+def _common(value: list[Any]) -> Any:
+    kinds = [structure(inner) for inner in value]
+    assert all(kind == kinds[0] for kind in kinds) or _optional(kinds), kinds
+    return [max(kinds, key=lambda kind: len(str(kind)))] if kinds else []
 
 
 def _optional(kinds: list[Any]) -> bool:
@@ -56,8 +69,9 @@ def comparable(body: Any) -> Any:
 
 
 def answer(client: Any, row: dict[str, str]) -> Any:
-    # In Flink an application of one job has the job's id.
-    path = re.sub(r"/applications/[0-9a-f]{32}", f"/applications/{application_id('spark-1')}", row["path"])
+    # In Flink an application of one job has the job's id; of the recorded one nothing had failed.
+    application = application_id("spark-0" if row["path"].endswith("/exceptions") else "spark-1")
+    path = re.sub(r"/applications/[0-9a-f]{32}", f"/applications/{application}", row["path"])
     return client.request(row["method"], path)
 
 
@@ -148,7 +162,23 @@ NO_FILE = "This file does not exist in JobManager log dir."
 NO_TRANSFER = f"{NOT_FOUND}Failed to transfer file from TaskExecutor"
 NO_PAGE = f"{HANDLER}There is no page of logs: Spark's processes keep their own."
 UNKNOWN_OPERATION = f"{NOT_FOUND}Operation not found under key: {TRIGGER}"
+SETTINGS = [
+    {"key": "spark.master", "value": "spark://driver.test:7077"},
+    {"key": "spark.sql.shuffle.partitions", "value": "2"},
+]
+ENVIRONMENT = {
+    "jvm": {"version": "VM - Vendor - 17/17.0.15", "arch": "amd64", "options": ["-Xmx1g"]},
+    "classpath": ["/a.jar", "/b.jar"],
+}
 UNRECORDED: list[tuple[str, Any]] = [
+    # ConfigurationInfo, EnvironmentInfo.
+    ("/jobmanager/config", SETTINGS),
+    ("/jobmanager/environment", ENVIRONMENT),
+    (f"{JOB}/jobmanager/config", SETTINGS),
+    (f"{JOB}/jobmanager/environment", ENVIRONMENT),
+    (f"/jobs/{TRIGGER}/jobmanager/config", f"{NOT_FOUND}Job {TRIGGER} not found"),
+    ("/applications/spark-1/jobmanager/config", SETTINGS),
+    (f"/applications/{TRIGGER}/jobmanager/config", f"{NOT_FOUND}Could not find Flink application ({TRIGGER})"),
     # Flink 2.3's classes: JobRescalesOverviewHandler, JobRescalesSummaryHandler, JobRescaleDetailsHandler.
     (f"{JOB}/rescales/overview", RESCALES),
     (f"{JOB}/rescales/summary", RESCALES),

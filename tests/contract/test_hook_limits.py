@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collector.limits import Limits
-from spark_hooks import plan
+from spark_hooks import accumulators, batch_tasks, checkpoints, frames, native, observed, operator_names, plan
 
 
 def test_names_and_descriptions_of_plans_fit_the_collectors_limits() -> None:
     """With room for what redaction puts in a secret's place."""
     limits = Limits()
-    assert limits.name_chars >= plan.NAME_LENGTH
+    assert limits.name_chars >= operator_names.NAME_LENGTH
     assert limits.name_chars >= plan.CHAIN_LENGTH
     assert limits.text_chars >= 2 * plan.DESCRIPTION_LENGTH
+
+
+def test_native_metrics_and_observed_ones_fit_the_collectors_limits() -> None:
+    """With room for the number that makes a name unique."""
+    limits = Limits()
+    assert limits.accumulators >= accumulators.COLUMNS
+    assert limits.columns >= accumulators.COLUMNS
+    assert limits.metric_chars >= native.NAME_LENGTH + 10
+    assert limits.metric_chars >= frames.METRIC_CHARS
+    assert limits.scalars >= observed.COLUMNS
+
+
+def test_micro_batches_fit_the_collectors_limits() -> None:
+    """As many as are held, each with as much as is told of one, and all of them within what a job may take."""
+    limits = Limits()
+    held = checkpoints.HELD + 2
+    assert limits.checkpoints >= held
+    assert limits.vertices >= batch_tasks.VERTICES
+    assert limits.subtasks >= batch_tasks.SUBTASKS
+    assert limits.job_series >= 4 * 4 * batch_tasks.SUBTASKS * held

@@ -24,7 +24,7 @@ from streamgauge.errors import IngestError, QueryError
 
 JID, VERTEX, OPERATOR, EXECUTOR = "d" * 32, "c" * 32, "b" * 32, "x-0"
 PATH = {"jobid": JID, "vertexid": VERTEX, "subtaskindex": "0", "attempt": "0", "taskmanagerid": EXECUTOR}
-PATH |= {"applicationid": "x", "triggerid": JID, "rescaleuuid": JID, "filename": "a.log"}
+PATH |= {"applicationid": "x", "triggerid": JID, "rescaleuuid": JID, "filename": "a.log", "checkpointid": "0"}
 
 LONGS = st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)])
 WIDE = LONGS | st.just(2**64 - 1)
@@ -57,13 +57,35 @@ def subtasks(draw: st.DrawFn) -> wire.Subtasks:
 
 
 @st.composite
+def checkpoints(draw: st.DrawFn) -> wire.Checkpoints:
+    """Micro-batch 0, of which the vertex had tasks, and another one."""
+
+    def longs() -> bytes:
+        return np.array(draw(st.lists(LONGS, min_size=SIZE, max_size=SIZE)), dtype="<i8").tobytes()
+
+    def checkpoint(number: int, *tasks: wire.CheckpointTasks) -> wire.Checkpoint:
+        status = draw(st.sampled_from(["IN_PROGRESS", "COMPLETED", "FAILED"]))
+        figures = [draw(WIDE) for _ in range(7)]
+        phases = draw(st.dictionaries(TEXT, WIDE, max_size=2))
+        return wire.Checkpoint(number, status, *figures, phases, draw(TEXT), tasks)
+
+    tasks = wire.CheckpointTasks(VERTEX, longs(), longs(), longs(), longs())
+    spread = st.none() | st.builds(wire.Spread, WIDE, WIDE, WIDE, DOUBLES, DOUBLES, DOUBLES, DOUBLES, DOUBLES)
+    other = draw(st.integers(1, 2**64 - 1))
+    numbers = (draw(WIDE), draw(WIDE), (0, other), draw(st.sampled_from([0, other, -1])), 0, draw(WIDE), draw(WIDE))
+    return wire.Checkpoints(
+        *numbers, draw(spread), draw(spread), draw(spread), (checkpoint(0, tasks), checkpoint(other))
+    )
+
+
+@st.composite
 def frames(draw: st.DrawFn) -> list[wire.Frame]:
     app = wire.App("x", draw(TEXT), draw(WIDE), draw(TEXT), "4", "0")
     attempt = wire.Attempt(draw(WIDE), "run")
     job = wire.Job(
         JID,
         draw(TEXT),
-        "STREAMING",
+        draw(st.sampled_from(["STREAMING", "STREAMING", "BATCH"])),
         draw(STATES),
         draw(st.dictionaries(STATES, WIDE)),
         draw(WIDE),
@@ -71,6 +93,19 @@ def frames(draw: st.DrawFn) -> list[wire.Frame]:
         "task",
         draw(st.dictionaries(METRICS, SCALARS, max_size=4)),
         draw(TEXT),
+        draw(TEXT),
+    )
+    configuration = draw(
+        st.dictionaries(
+            st.sampled_from(
+                [
+                    "spark.sql.streaming.minBatchesToRetain",
+                    "spark.sql.streaming.stateStore.providerClass",
+                    "spark.sql.streaming.stateStore.maintenanceInterval",
+                ]
+            ),
+            TEXT | st.sampled_from(["0", "9" * 5000, "-1", "99999999999999999d"]),
+        )
     )
     operator = wire.Operator(OPERATOR, draw(TEXT), draw(TEXT), draw(TEXT))
     vertex = wire.Vertex(VERTEX, draw(TEXT), (operator,), (), draw(st.booleans()))
@@ -100,7 +135,20 @@ def frames(draw: st.DrawFn) -> list[wire.Frame]:
         wire.Frame(
             wire.WIRE_VERSION, app, attempt, 1, 0, draw(WIDE), 1000, executors=(executor,), end_ms=draw(WIDE), **told
         ),
-        wire.Frame(wire.WIRE_VERSION, app, attempt, 1, 0, draw(WIDE), 1000, job, wire.Plan((vertex,)), (figures,)),
+        wire.Frame(
+            wire.WIRE_VERSION,
+            app,
+            attempt,
+            1,
+            0,
+            draw(WIDE),
+            1000,
+            job,
+            wire.Plan((vertex,)),
+            (figures,),
+            configuration=configuration,
+            checkpoints=draw(checkpoints()),
+        ),
     ]
 
 

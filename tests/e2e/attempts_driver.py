@@ -150,6 +150,12 @@ def slow_retry(read: Read, own: Path) -> DataFrame:
     return read().mapInArrow(slow, SCHEMA)
 
 
+def storm(read: Read, own: Path) -> DataFrame:
+    """Fifty tasks at once, each of which fails once: with no property of its own yet, in an executor in this JVM."""
+    first = "java_method('java.lang.System', 'setProperty', concat('storm.', spark_partition_id()), '') = 'null'"
+    return read().repartition(50).where(f"IF({first}, raise_error('fails once'), TRUE)")
+
+
 def lost_shuffle(read: Read, own: Path) -> DataFrame:
     """What a map task wrote is gone before the last reader has it; what runs again puts out more rows."""
     fetched, lost = own / "fetched", own / "lost"
@@ -242,7 +248,9 @@ def hanging(read: Read, own: Path) -> DataFrame:
     return read().mapInArrow(gate, SCHEMA).groupBy("k").count()
 
 
-SCENARIOS = {each.__name__: each for each in (retries, slow_retry, lost_shuffle, killed_executor, stragglers, hanging)}
+SCENARIOS = {
+    each.__name__: each for each in (retries, slow_retry, storm, lost_shuffle, killed_executor, stragglers, hanging)
+}
 
 
 def start(spark: SparkSession, line: str, folder: Path) -> StreamingQuery:

@@ -18,7 +18,7 @@ OLD_PREFIX = "Python"
 
 @dataclass(frozen=True)
 class Attempt:
-    """A task attempt that has ended; `updates` are its SQL metrics by accumulator."""
+    """A task attempt that has ended; `updates` are its SQL metrics by accumulator, `failure` its class and stack."""
 
     stage: int
     stage_attempt: int
@@ -26,6 +26,9 @@ class Attempt:
     reason: str
     speculative: bool
     updates: dict[int, int]
+    number: int
+    finish_ms: int
+    failure: tuple[str, str]
 
 
 class EventLog:
@@ -116,12 +119,15 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _attempt(event: dict[str, Any]) -> Attempt:
-    info = event["Task Info"]
+    info, reason = event["Task Info"], event["Task End Reason"]
     return Attempt(
         event["Stage ID"],
         event["Stage Attempt ID"],
         info["Partition ID"],
-        event["Task End Reason"]["Reason"],
+        reason["Reason"],
         info["Speculative"],
         {each["ID"]: int(each["Update"]) for each in info["Accumulables"] if each.get("Metadata") == "sql"},
+        info["Attempt"],
+        info["Finish Time"],
+        (reason.get("Class Name", ""), reason.get("Full Stack Trace", "")),
     )

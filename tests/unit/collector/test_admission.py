@@ -103,6 +103,10 @@ MALFORMED = {
         lambda f: _vertices(f, accumulators=(_accumulator(f, "spill size", 1, 2),) * 2),
         f"accumulators of operator '{'b' * 32}': two columns of 'spill size'",
     ),
+    "accumulator that is no whole number": (
+        lambda f: _vertices(f, accumulators=(_accumulator(f, "spill size", 1.5, 2.5),)),
+        "accumulator 'spill size' is f8, expected i8",
+    ),
     "environment in a job": (lambda f: {"environment": wire.Environment("", "", (), ())}, "belong to the application"),
     "coordinator twice": (
         lambda f: _vertices(f, coordinators=(wire.Coordinator(f.OPERATOR, {}),) * 2),

@@ -300,6 +300,14 @@ def test_accumulator_of_an_unknown_operator_is_malformed(held, frames):
     assert list(held.job().vertices[frames.VERTEX].accumulators) == [("", "spill size")]
 
 
+def test_the_drivers_share_of_an_accumulator_is_held(held, frames):
+    """It is of no subtask, so the column cannot tell it."""
+    told = wire.Accumulator(frames.OPERATOR, "sum", frames.column("number of files read", 0, 0), 7)
+    held.push(_delta(frames, frames.figures(accumulators=(told,))))
+    [found] = held.job().vertices[frames.VERTEX].accumulators.values()
+    assert (found.kind, found.driver, found.column.values.tolist()) == ("sum", 7, [0, 0])
+
+
 def test_grown_vertex_takes_all_its_accumulators_anew(held, frames):
     """An accumulator of the old size cannot stand beside columns of the new one."""
     old = wire.Accumulator(frames.OPERATOR, "sum", frames.column("spill size", 1, 2))
@@ -330,3 +338,40 @@ def test_query_that_is_seen_for_the_first_time_is_created(collector, frames):
     """Nothing is restarted where nothing ran before."""
     collector.push(frames.frame(job=frames.job(state="CREATED", since_ms={"CREATED": 7})))
     assert (collector.job().state, collector.job().restarts) == ("CREATED", 0)
+
+
+def failures(*names, forgotten=0):
+    return wire.Failures(tuple(wire.Failure(name, f"{name}: no", 5) for name in names), forgotten)
+
+
+def test_failures_are_kept_until_others_come(held, frames):
+    """None on the wire says that nothing has changed; a full frame of the same run tells them all."""
+    held.push(_delta(frames, failures=failures("a.A")))
+    held.push(frames.frame(seq=3, base=2))
+    assert held.job().failures == held.job().failure_history() == failures("a.A")
+    held.push(frames.frame(seq=4))
+    assert held.job().failures == failures()
+
+
+def test_failures_of_earlier_runs_stand_behind(held, frames):
+    """Flink's history outlives a restart of the job; a repeated or late frame changes nothing."""
+    end = _delta(frames, job=frames.job(state="FAILED"), failures=failures("a.A"))
+    again = frames.frame(attempt=wire.Attempt(2, "run-2"), failures=failures("b.B"))
+    for frame in (end, end, again, end, again):
+        held.push(frame)
+    assert (held.job().failures, held.job().failure_history()) == (failures("b.B"), failures("b.B", "a.A"))
+    held.push(frames.frame(seq=2, attempt=wire.Attempt(2, "run-2"), failures=failures("c.C", "b.B")))
+    assert held.job().failure_history() == failures("c.C", "b.B", "a.A")
+    held.push(frames.frame(attempt=wire.Attempt(3, "run-3")))
+    assert (held.job().failures, held.job().failure_history()) == (failures(), failures("c.C", "b.B", "a.A"))
+
+
+def test_history_of_failures_is_bounded(held, frames):
+    """The oldest are forgotten, and counted with those that the drivers had forgotten."""
+    for run in range(2, 8):
+        told = failures(*(f"run{run}.E{number}" for number in range(4)), forgotten=run)
+        held.push(frames.frame(attempt=wire.Attempt(run, f"run-{run}"), failures=told))
+    history = held.job().failure_history()
+    assert [failure.name for failure in history.latest][:5] == [*(f"run7.E{n}" for n in range(4)), "run6.E0"]
+    assert len(history.latest) == wire.FAILURES
+    assert history.forgotten == sum(range(2, 8)) + 6 * 4 - wire.FAILURES

@@ -61,20 +61,21 @@ class States:
         return SubtaskTimes(**arrays, executors=changes.get("executors", ("app-1-0",)))
 
     def job(self, *vertices: VertexState, **changes: Any) -> JobState:
-        """`state` is the collector's; `metrics`, `name`, `end_ms`, `failure` and `jid` the driver's."""
+        """`state` is the collector's; the rest of what `wire.Job` has, such as `name` and `end_ms`, the driver's."""
         state = changes.pop("state", "RUNNING")
         since_ms = changes.pop("since_ms", {state: 3_000})
         job = wire.Job(
             changes.pop("jid", self.JID),
             changes.pop("name", "flights by hour"),
-            "STREAMING",
+            changes.pop("type", "STREAMING"),
             "RUNNING" if state == "SUSPENDED" else state,
             since_ms,
             changes.pop("end_ms", -1),
-            "every 10 s",
+            changes.pop("trigger", "every 10 s"),
             "task",
             changes.pop("metrics", {}),
             changes.pop("failure", ""),
+            changes.pop("checkpoint_path", ""),
         )
         given: dict[str, Any] = {
             "job": job,

@@ -116,6 +116,8 @@ class Query:
     name: str | None = "departures"
     trigger: str = "ProcessingTimeTrigger(0)"
     sink: str = "NoopTable"
+    checkpoint: str = "file:/data/departures"
+    ended_before: int = -1
     batch: int = field(default=-1, init=False)
 
     @property
@@ -127,7 +129,16 @@ class Query:
         return run_id(1000 * self.number + self.run)
 
     def started(self, timestamp: str | None = "2026-11-21T10:00:00.000Z") -> records.QueryStarted:
-        return records.QueryStarted(query_id(self.number), self.run_id, self.name, timestamp, self.trigger, self.sink)
+        return records.QueryStarted(
+            query_id(self.number),
+            self.run_id,
+            self.name,
+            timestamp,
+            self.trigger,
+            self.sink,
+            self.checkpoint,
+            self.ended_before,
+        )
 
     def describe(self) -> str:
         return f"{self.name}\nid = {query_id(self.number)}\nrunId = {self.run_id}\nbatch = {self.batch}"
@@ -226,6 +237,19 @@ class Task:
             succeeded,
             bytes_written,
             told if succeeded else (),
+        )
+
+    def failed(self, name: str | None, text: str | None, time_ms: int) -> records.TaskFailure:
+        return records.TaskFailure(
+            self.stage.stage,
+            self.stage_attempt,
+            self.id,
+            self.partition,
+            self.attempt,
+            self.executor,
+            time_ms,
+            name,
+            text,
         )
 
 

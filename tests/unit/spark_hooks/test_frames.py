@@ -8,6 +8,7 @@ from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.store import MetricStore
 from spark_hooks import frames, records
+from spark_hooks.checkpoints import HELD
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
 from spark_hooks.redaction import REPLACEMENT, Redaction
@@ -78,7 +79,7 @@ def columns(frame: wire.Frame) -> set[tuple[str, str]]:
 
 def test_application_speaks_for_itself(driver: Driver) -> None:
     """Its frame has no job, and all of its executors, driver and hooks figures."""
-    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5))
+    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5, 0))
     application, _ = driver.build(events=7)
     assert application.job is None
     assert application.attempt == wire.Attempt(APP.start_ms, APP.id)
@@ -193,7 +194,7 @@ def test_end_of_an_older_run_forgets_no_newer_one(driver: Driver) -> None:
 
 def test_gone_executor_is_told_until_it_is_acknowledged(driver: Driver) -> None:
     """The collector drops it; after that nothing names it."""
-    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5))
+    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5, 0))
     driver.acknowledge(*driver.build())
     driver.executors.apply(records.ExecutorRemoved("1", 6))
     for _ in range(2):
@@ -241,6 +242,69 @@ def test_what_users_wrote_is_redacted() -> None:
     assert REPLACEMENT.encode() in body
 
 
+def test_why_a_batch_failed_and_where_checkpoints_lie_is_redacted() -> None:
+    """An exception's text, and a path with a key in it; they leave the driver cut."""
+    driver = Driver(query=Query(1, checkpoint="s3a://key:hunter2@bucket/" + "x" * 100_000))
+    driver.apply(driver.query.terminated(exception="could not open jdbc:x://me:hunter2@db " + "e" * 100_000))
+    _, sent = driver.build()
+    assert sent.job is not None
+    assert sent.checkpoints is not None
+    [failed] = sent.checkpoints.changed
+    assert failed.status == "FAILED"
+    for text in (sent.job.checkpoint_path, failed.failure):
+        assert "hunter2" not in text
+        assert REPLACEMENT in text
+        assert len(text) == frames.NAME_CHARS
+
+
+def test_batches_travel_where_they_have_changed(driver: Driver) -> None:
+    """None where nothing has; the totals and the one micro-batch whose task has ended, where one has."""
+    driver.acknowledge(*driver.build())
+    assert driver.build()[1].checkpoints is None
+    driver.apply(driver.execution.end(), driver.query.progress())
+    driver.query.batch += 1
+    driver.apply(Execution(driver.ids, driver.plan, driver.query.describe()).start())
+    driver.acknowledge(*driver.build())
+    driver.query.batch += 1
+    driver.apply(driver.query.progress())
+    _, sent = driver.build()
+    assert sent.checkpoints is not None
+    assert sent.checkpoints.held == (2, 1, 0)
+    assert [each.id for each in sent.checkpoints.changed] == [2, 1]
+
+
+def test_batches_that_are_held_no_more_are_forgotten(driver: Driver) -> None:
+    """What is remembered of the collector is as long as what is held."""
+    for batch in range(50):
+        driver.query.batch = batch
+        driver.apply(driver.query.progress())
+        driver.acknowledge(*driver.build())
+    [channel] = [one for (jid, _), one in driver.frames._channels.items() if jid]
+    assert sum(key[0] == "checkpoints" for key in channel.parts) == HELD + 1
+
+
+def test_watermark_is_of_vertices_with_inputs(driver: Driver) -> None:
+    """Long.MIN_VALUE before there is one, as in Flink; a source vertex has none."""
+    reader = stage(driver.ids, 2, scopes=["HashAggregate"])
+    driver.apply(driver.execution.job(reader), submitted(reader))
+    for event_time, watermark_ms in (({}, -(2**63)), ({"watermark": "2026-11-21T10:00:59.000Z"}, 1_795_255_259_000)):
+        driver.apply(driver.query.progress(eventTime=event_time))
+        source, last = driver.build()[1].vertices
+        found = [column for column in last.columns if column.metric == names.CURRENT_INPUT_WATERMARK]
+        assert [column.values().tolist() for column in found] == [[watermark_ms] * 2]
+        assert names.CURRENT_INPUT_WATERMARK not in {column.metric for column in source.columns}
+
+
+def test_batch_execution_has_no_checkpoints() -> None:
+    """It is not a query."""
+    driver = Driver()
+    batch = Execution(driver.ids, scan(driver.ids), "count at app.py:7")
+    driver.apply(batch.start(), batch.job(stage(driver.ids, 1)))
+    *_, sent = driver.frames.build(driver.model, driver.executors, {}, {})
+    assert sent.job is not None
+    assert (sent.job.type, sent.checkpoints) == ("BATCH", None)
+
+
 def test_long_texts_do_not_cost_the_push() -> None:
     """A collector refuses a whole push for one name or text past its limits: they are cut."""
     driver = Driver("Filter " + "x" * 100_000, Query(1, name="n" * 100_000))
@@ -251,6 +315,62 @@ def test_long_texts_do_not_cost_the_push() -> None:
     assert job is not None
     assert (len(job.name), len(job.failure)) == (frames.NAME_CHARS, frames.TEXT_CHARS)
     assert job.name.endswith("n…")
+
+
+def fail(driver: Driver, partition: int, text: str) -> None:
+    task = Task(driver.ids, driver.stage, partition)
+    driver.apply(task.start(), task.end(succeeded=False), task.failed("a.B", text, 5_000_000))
+
+
+def test_failures_travel_when_there_are_new_ones(driver: Driver) -> None:
+    """All that are held, until the collector has them; nothing while nothing fails."""
+    fail(driver, 0, "a.B: one")
+    for _ in range(2):
+        sent = driver.build()
+        assert sent[1].failures is not None
+        assert [failure.trace for failure in sent[1].failures.latest] == ["a.B: one"]
+    driver.acknowledge(*sent)
+    assert driver.build()[1].failures is None
+    fail(driver, 1, "a.B: two")
+    _, job = driver.build()
+    assert job.failures is not None
+    assert [failure.trace for failure in job.failures.latest] == ["a.B: two", "a.B: one"]
+    driver.frames.start_over()
+    assert driver.build()[1].failures == job.failures
+
+
+def test_failures_leave_without_secrets(driver: Driver) -> None:
+    """Those of tasks, of the run and what stands below it; what is cut is cut afterwards."""
+    long = "\tat a.B.c(D.java:1)\n" * 2_000
+    fail(driver, 0, "a.B: could not open jdbc:x://me:hunter2@db\n")
+    fail(driver, 1, f"a.B: \0<script>password=hunter2\n{long}Caused by: a.C: token=hunter2\n\tat a.B.c(D.java:1)\n")
+    driver.apply(driver.query.terminated(exception=f"a.B: secret=hunter2\n{long}Caused by: a.C: secret=hunter2\n"))
+    sent = driver.build()
+    body = wire.encode(list(sent))
+    assert b"hunter2" not in body
+    Ingest(MetricStore(), driver.clock, Limits()).push(body)
+    assert sent[1].failures is not None
+    [top] = sent[1].failures.latest
+    below, _ = top.concurrent
+    assert below.trace.startswith("a.B: \0<script>password=")
+    for failure in (top, below):
+        assert len(failure.trace) == frames.TEXT_CHARS
+        assert f"\nCaused by: a.C: {'secret' if failure is top else 'token'}={REPLACEMENT}" in failure.trace
+
+
+def test_failures_are_redacted_once(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stacks are long, and stand in every full frame; also when they have come to stand below the run's."""
+    redacted: list[str] = []
+    frames_ = Frames(APP, 1000, driver.clock, Redaction())
+    monkeypatch.setattr(frames_, "_redact", lambda text: redacted.append(text) or text)
+    driver.frames = frames_
+    fail(driver, 0, "a.B: one")
+    driver.build()
+    driver.build()
+    driver.apply(driver.query.terminated(exception="a.B: one\n\tat x"))
+    driver.build()
+    assert redacted.count("a.B: one") == 1 + 1
+    assert redacted.count("a.B: one\n\tat x") == 1
 
 
 def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,4 +390,46 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         job = driver.model.jobs[driver.query.jid]
         assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)
         remembered = {key[0] for channel in driver.frames._channels.values() for key in channel.parts}
-    assert len(remembered) == 4 + 1
+    assert remembered == {*job.vertices, "plan", "observed", "configuration", "checkpoints", "failures"}
+
+
+def test_native_metrics_travel_when_they_change(driver: Driver) -> None:
+    """Those of a vertex whose tasks told nothing new stay; where its size changes, all travel."""
+
+    def sent(frame: wire.Frame) -> tuple[wire.Accumulator, ...]:
+        return tuple(each for vertex in frame.vertices for each in vertex.accumulators)
+
+    driver.read(0, 5)
+    *_, first = driver.build()
+    everything = {(each.operator, each.column.metric) for each in sent(first)}
+    assert "number of output rows" in {metric for _, metric in everything}
+    *_, again = driver.build()
+    assert sent(again) == sent(first)
+    driver.acknowledge(again)
+    assert sent(driver.build()[1]) == ()
+    driver.read(0, 2)
+    driver.apply(driver.execution.end())
+    driver.read(1, 5)
+    *_, changed = driver.build()
+    assert [each.column.values().tolist() for each in sent(changed)] == [[5, 5]]
+    driver.acknowledge(changed)
+    driver.apply(Task(driver.ids, driver.stage, 4).start())
+    *_, grown = driver.build()
+    assert {(each.operator, each.column.metric) for each in sent(grown)} == everything
+    assert {len(each.column.values()) for each in sent(grown)} == {5}
+
+
+def test_observed_metrics_travel_when_they_change_redacted_and_cut(driver: Driver) -> None:
+    """Names and texts are a user's; numbers are as they are."""
+    row = {"rows": 3, "word": "password=swordfish", "long": "x" * 90_000, "n" * 900: 1}
+    driver.apply(driver.query.progress(observedMetrics={"seen": row}))
+    _, sent = driver.build()
+    assert sent.observed is not None
+    assert sent.observed["seen.rows"] == 3
+    assert sent.observed["seen.word"] == f"password={REPLACEMENT}"
+    assert len(str(sent.observed["seen.long"])) == frames.TEXT_CHARS
+    assert max(map(len, sent.observed)) == frames.METRIC_CHARS
+    driver.acknowledge(sent)
+    assert driver.build()[1].observed is None
+    driver.apply(driver.query.progress(observedMetrics={"seen": {"rows": 4}}))
+    assert driver.build()[1].observed == {"seen.rows": 4}

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import numpy as np
 from hypothesis import given, settings
 
@@ -18,8 +19,9 @@ from spark_hooks import records
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
-from spark_hooks.job import Job, JobVertex
+from spark_hooks.job import Job
 from spark_hooks.redaction import Redaction
+from spark_hooks.vertex import JobVertex
 from streamgauge import wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import NeedsFullFrame
@@ -56,8 +58,8 @@ def plain(values: Any) -> list[float | str]:
     return ["NaN" if math.isnan(value) else value for value in np.asarray(values).tolist()]
 
 
-def expected_columns(vertex: JobVertex, ended: bool) -> Table:
-    """Every column that a vertex has, from its counters and rates."""
+def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
+    """Every column that a vertex has, from its counters and rates and the query's watermark."""
     found: Table = {}
     if not vertex.size:
         return found
@@ -69,6 +71,8 @@ def expected_columns(vertex: JobVertex, ended: bool) -> Table:
             found[operator, metric] = plain(counts[:, column])
             found[operator, metric + "PerSecond"] = plain(rates[:, column])
     found.setdefault(("", "numRecordsInPerSecond"), ["NaN"] * vertex.size)
+    if vertex.inputs:
+        found["", "currentInputWatermark"] = [job.watermark_ms] * vertex.size
     for metric in () if ended else ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond"):
         found["", metric] = ["NaN"] * vertex.size
     return found
@@ -140,6 +144,8 @@ class Driver:
         execution, _ = self.random.choice(list(self.batch.values()))
         rows = accumulator(execution.plan, "MicroBatchScan")
         shuffles = bool(execution.plan.children[0].name == "HashAggregate")
+        if shuffles and self.random.random() < 0.4:
+            rows, shuffles = accumulator(execution.plan, "HashAggregate"), False
         told = stage(self.ids, self.random.randint(1, 4), shuffles=shuffles)
         self.apply(execution.job(told), submitted(told))
         for partition in range(told.tasks):
@@ -158,7 +164,9 @@ class Driver:
             number = self.random.choice(list(self.batch))
             execution, _ = self.batch.pop(number)
             rows = self.random.randint(0, 3)
-            self.apply(execution.end(), self.queries[number - 1].progress(rows, sources=[{"numInputRows": rows}]))
+            watermark = {"watermark": f"2026-11-21T10:00:0{self.random.randint(0, 2)}.000Z"}
+            query = self.queries[number - 1]
+            self.apply(execution.end(), query.progress(rows, sources=[{"numInputRows": rows}], eventTime=watermark))
 
     def end_query(self) -> None:
         """A query stops or fails; it starts anew, at once or before the next of them ends."""
@@ -173,7 +181,7 @@ class Driver:
     def change_executors(self) -> None:
         name = str(self.random.randint(1, 3))
         if self.random.random() < 0.5:
-            self.apply(records.ExecutorAdded(name, "worker.test", 2, 5))
+            self.apply(records.ExecutorAdded(name, "worker.test", 2, 5, 0))
         else:
             self.apply(records.ExecutorRemoved(name, 6))
 
@@ -194,11 +202,13 @@ class Driver:
 
     def check_delta(self, job: Job, frame: wire.Frame) -> None:
         """A frame holds exactly what has changed in any frame after the one that it builds on."""
-        now: dict[Any, Any] = {"plan": graph(job)}
+        checkpoints = job.checkpoints.told()
+        now: dict[Any, Any] = {"plan": graph(job)} | ({"checkpoints": checkpoints} if job.kind == "STREAMING" else {})
+        now |= {("checkpoint", each.id): each for each in checkpoints.changed}
         for vertex in job.vertices.values():
             now[vertex.id, "times"] = times(vertex)
             now[vertex.id, "coordinators"] = coordinators(job, vertex)
-            now |= {(vertex.id, *key): values for key, values in expected_columns(vertex, ended=False).items()}
+            now |= {(vertex.id, *key): values for key, values in expected_columns(job, vertex, ended=False).items()}
         past = self.history.setdefault((job.jid, job.attempt), [{}])
         past.append(now)
         assert frame.seq == len(past) - 1
@@ -209,6 +219,8 @@ class Driver:
             if not frame.base or any(one.get(key) != other.get(key) for one, other in pairwise(since))
         }
         sent = {"plan"} if frame.plan is not None else set()
+        if frame.checkpoints is not None:
+            sent |= {"checkpoints"} | {("checkpoint", each.id) for each in frame.checkpoints.changed}
         for figures in frame.vertices:
             sent |= {(figures.id, "times")} if figures.subtasks is not None else set()
             sent |= {(figures.id, "coordinators")} if figures.coordinators is not None else set()
@@ -262,6 +274,9 @@ class Driver:
             held = self.store.snapshot().job(job.jid)
             assert (held.state, held.attempt, held.job.name) == (job.state, job.attempt, job.name)
             assert dict(held.job.metrics) == job.metrics()
+            checkpoints = job.checkpoints.told()
+            assert held.checkpoints.totals == msgspec.structs.replace(checkpoints, changed=())
+            assert list(held.checkpoints.held.values()) == list(checkpoints.changed)
             assert [
                 (
                     one.vertex.id,
@@ -276,7 +291,7 @@ class Driver:
                 one = held.vertices[vertex.id]
                 assert (one.size, one.parallelism, one.start_ms) == (vertex.size, vertex.parallelism, vertex.start_ms)
                 assert held_columns({"": one.columns, **one.operators}) == expected_columns(
-                    vertex, job.state in wire.ENDED_STATES
+                    job, vertex, job.state in wire.ENDED_STATES
                 )
                 assert one.coordinators == coordinators(job, vertex)
                 told = one.subtasks

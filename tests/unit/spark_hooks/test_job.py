@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_hooks.job import subtask_columns
 from spark_hooks.plan import Graph, analyse
 from spark_hooks.records import PlanNode
+from spark_hooks.vertex import subtask_columns
 from streamgauge import names
 from tests.unit.spark_hooks.spark_events import (
     Execution,

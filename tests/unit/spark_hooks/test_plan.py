@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from spark_hooks import plan
+from spark_hooks.operator_names import short_name
 from spark_hooks.records import PlanNode
 from tests.unit.spark_hooks.spark_plans import (
     AGGREGATION_3,
@@ -336,7 +337,7 @@ def test_a_source_is_named_after_what_it_reads(line: str, name: str) -> None:
 )
 def test_short_names_are_what_people_call_it(text: str, name: str) -> None:
     """No package, address, path or word that every such class has."""
-    assert plan.short_name(text) == name
+    assert short_name(text) == name
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from typing import Any
 
 import msgspec
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from spark_hooks import records
 
 TOTALS = [142, 53_964_952, 0, 3]
-LEAF = ["Scan json ", "FileScan json [id#8L]", ["number of output rows", 83], []]
-PLAN = ["Filter", "Filter (id#8L > 3)", ["number of output rows", 82, "number of output rows", 84], [LEAF]]
+LEAF = ["Scan json ", "FileScan json [id#8L]", ["number of output rows", 83], [], "s"]
+PLAN = ["Filter", "Filter (id#8L > 3)", ["number of output rows", 82, "scan time", 84], [LEAF], "st"]
 STAGE = [3, 0, 200, 6, [1, 2], ["Exchange", "WholeStageCodegen (2)"]]
 
 EVERY_KIND: list[tuple[list[Any], records.Record]] = [
@@ -27,7 +28,7 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
             6,
             12,
             None,
-            records.PlanNode("Scan json ", "FileScan json [id#8L]", ("number of output rows", 83), ()),
+            records.PlanNode("Scan json ", "FileScan json [id#8L]", ("number of output rows", 83), (), "s"),
         ),
     ),
     (
@@ -37,8 +38,9 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
             records.PlanNode(
                 "Filter",
                 "Filter (id#8L > 3)",
-                ("number of output rows", 82, "number of output rows", 84),
-                (records.PlanNode("Scan json ", "FileScan json [id#8L]", ("number of output rows", 83), ()),),
+                ("number of output rows", 82, "scan time", 84),
+                (records.PlanNode("Scan json ", "FileScan json [id#8L]", ("number of output rows", 83), (), "s"),),
+                "st",
             ),
         ),
     ),
@@ -67,18 +69,31 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
         [10, 3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, [82, 262_144, 84, 76]],
         records.TaskEnd(3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, (82, 262_144, 84, 76)),
     ),
+    ([24, 7, ["seen", '{"rows":3}']], records.Observed(7, ("seen", '{"rows":3}'))),
+    (
+        [21, 3, 1, 900, 44, 2, "driver", 18, "java.io.IOException", None],
+        records.TaskFailure(3, 1, 900, 44, 2, "driver", 18, "java.io.IOException", None),
+    ),
     ([11, 3, 1, 900, [82, 5]], records.LiveUpdate(3, 1, 900, (82, 5))),
-    ([12, "1", 19, [1, 2, 3, 4, 5, 6, 7, 8]], records.ExecutorMemory("1", 19, (1, 2, 3, 4, 5, 6, 7, 8))),
-    ([13, "1", "host", 4, 20], records.ExecutorAdded("1", "host", 4, 20)),
+    ([12, "1", 19, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]], records.ExecutorMemory("1", 19, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10))),
+    ([13, "1", "host", 4, 20, 0], records.ExecutorAdded("1", "host", 4, 20, 0)),
     ([14, "1", 21], records.ExecutorRemoved("1", 21)),
     ([15, "1", "host:40101", 455_501_414], records.BlockManagerAdded("1", "host:40101", 455_501_414)),
     (
-        [16, "id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None],
-        records.QueryStarted("id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None),
+        [16, "id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None, "file:/state", -1],
+        records.QueryStarted(
+            "id", "run", None, "2026-11-21T10:42:48.662Z", "ProcessingTimeTrigger(2000)", None, "file:/state", -1
+        ),
     ),
     ([17, "{}"], records.QueryProgress("{}")),
     ([18, "id", "run", 22, None], records.QueryTerminated("id", "run", 22, None)),
     ([20, "id", "run", 23], records.QueryIdle("id", "run", 23)),
+    (
+        [22, "VM - V - 17/17.0.1", "amd64", ["-Xmx1g"], ["/a.jar"], {"spark.master": "local[2]"}],
+        records.Environment("VM - V - 17/17.0.1", "amd64", ("-Xmx1g",), ("/a.jar",), {"spark.master": "local[2]"}),
+    ),
+    ([23, "run", -1, {"spark.sql.x": "y"}], records.Configuration("run", -1, {"spark.sql.x": "y"})),
+    ([23, None, 24, {}], records.Configuration(None, 24, {})),
     ([19, "java.lang.NullPointerException"], records.Fault("java.lang.NullPointerException")),
 ]
 DRAIN = msgspec.msgpack.encode(TOTALS + [written for written, _ in EVERY_KIND])
@@ -244,7 +259,8 @@ def test_progress_is_read_from_sparks_own_json() -> None:
     assert told.duration_ms["triggerExecution"] == 2232
     assert told.sources == (records.Source("RateStreamV2[rowsPerSecond=50]", 100),)
     assert told.sink == records.Sink("NoopTable$", -1)
-    assert told.state_operators == (records.StateOperator(1296),)
+    assert told.state_operators == (records.StateOperator(1296, {"x": 1}),)
+    assert told.event_time == {"watermark": "1970-01-01T00:00:00.000Z"}
 
 
 def test_what_progress_does_not_tell_has_its_default() -> None:
@@ -252,7 +268,19 @@ def test_what_progress_does_not_tell_has_its_default() -> None:
     bare = {name: PROGRESS[name] for name in ("id", "runId", "batchId", "timestamp")}
     told = records.progress(records.QueryProgress(json.dumps(bare)))
     assert (told.num_input_rows, told.duration_ms, told.sources, told.state_operators) == (0, {}, (), ())
+    assert told.event_time == {}
     assert told.sink.num_output_rows == -1
+
+
+def test_a_nan_that_a_user_observes_costs_no_progress() -> None:
+    """Spark writes it as such, which is no JSON."""
+    text = json.dumps(PROGRESS | {"observedMetrics": {"seen": {"mean": float("nan"), "least": -math.inf}}})
+    assert "NaN" in text
+    told = records.progress(records.QueryProgress(text))
+    assert (told.batch_id, told.num_input_rows) == (4, 100)
+    assert math.isnan(told.observed_metrics["seen"]["mean"])
+    assert told.observed_metrics["seen"]["least"] == -math.inf
+    assert records.progress(records.QueryProgress(json.dumps(PROGRESS))).observed_metrics == {}
 
 
 @pytest.mark.parametrize("missing", ["id", "runId", "batchId", "timestamp"])

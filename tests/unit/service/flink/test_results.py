@@ -10,6 +10,7 @@ from service.cluster import application_id
 from service.errors import Missing
 from service.flink import results
 from service.flink.query import Query
+from streamgauge import wire
 from streamgauge.errors import UnknownJob
 
 PATH = {"jobid": "d" * 32}
@@ -59,6 +60,15 @@ def test_failed_job_tells_why(states: Any, failure: str, named: str) -> None:
     body: Any = results.execution_result(Query.parse(states.snapshot(job), 9_000, PATH, b""))
     assert body["job-execution-result"]["application-status"] == "FAILED"
     assert body["job-execution-result"]["failure-cause"] == {"class": named, "stack-trace": failure}
+
+
+def test_failed_job_tells_its_exception_with_the_stack(states: Any) -> None:
+    """What the driver threw, and not the cause that is shown to people."""
+    failures = wire.Failures((wire.Failure("a.A", "a.A: no\n\tat x\nCaused by: b.B: why\n", 4_000),))
+    job = states.job(state="FAILED", end_ms=4_000, failure="b.B: why", failures=failures)
+    body: Any = results.execution_result(Query.parse(states.snapshot(job), 9_000, PATH, b""))
+    cause = body["job-execution-result"]["failure-cause"]
+    assert cause == {"class": "a.A", "stack-trace": failures.latest[0].trace}
 
 
 def test_unknown_job_is_refused_in_flinks_words(states: Any) -> None:

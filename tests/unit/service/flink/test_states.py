@@ -10,12 +10,15 @@ from service.flink.states import (
     EXECUTION_STATES,
     JOB_STATES,
     Span,
+    failure_of,
     job_span,
+    subtask_state,
     task_counts,
     timestamps,
     vertex_span,
     vertex_state,
 )
+from streamgauge import wire
 
 
 @pytest.mark.parametrize(
@@ -88,3 +91,45 @@ def test_vertex_that_left_the_plan_ended_with_its_last_task(states: Any) -> None
     assert vertex_span(states.job(), unseen, 1_000) == Span(100, -1, 900)
     ended = states.job(state="FINISHED", end_ms=800)
     assert vertex_span(ended, states.vertex(start_ms=100), 1_000) == Span(100, 800, 700)
+
+
+def failed(states: Any, *vertices: Any, **where: Any) -> Any:
+    """A FAILED job with the failure that ended it, and one that came with it."""
+    below = wire.Failure("a.B", "a.B: no", 700)
+    top = wire.Failure("a.A", "a.A: no", 900, concurrent=(below,), **where)
+    before = wire.Failure("a.C", "a.C: no", 100)
+    return states.job(*vertices, state="FAILED", since_ms={"FAILED": 900}, failures=wire.Failures((top, before)))
+
+
+def test_vertex_whose_task_failed_the_job_is_failed(states: Any) -> None:
+    """And of its subtasks that one; all others have been stopped."""
+    first, second = states.vertex(3, id="a" * 32), states.vertex(2, id="b" * 32)
+    job = failed(states, first, second, vertex="a" * 32, subtask=1)
+    assert [vertex_state(job, vertex) for vertex in (first, second)] == ["FAILED", "CANCELED"]
+    assert [subtask_state(job, first, subtask) for subtask in range(3)] == ["CANCELED", "FAILED", "CANCELED"]
+    assert subtask_state(job, second, 1) == "CANCELED"
+    assert task_counts(job, [first, second]) == {"FAILED": 1, "CANCELED": 4}
+
+
+def test_vertex_of_a_plan_that_broke_first_is_failed(states: Any) -> None:
+    """Which vertices the latest plan has is told when it has been executed; this one never was."""
+    vertex = states.vertex(2, current=False)
+    assert vertex_state(failed(states, vertex, vertex=states.VERTEX, subtask=0), vertex) == "FAILED"
+
+
+@pytest.mark.parametrize("where", [{}, {"vertex": "c" * 32}, {"vertex": "c" * 32, "subtask": 9}])
+def test_no_vertex_is_failed_where_the_task_is_not_known(states: Any, where: dict[str, Any]) -> None:
+    """No task failed, or one that the vertex does not have."""
+    vertex = states.vertex(2)
+    job = failed(states, vertex, **where)
+    assert vertex_state(job, vertex) == subtask_state(job, vertex, 0) == "CANCELED"
+    assert task_counts(job, [vertex]) == {"CANCELED": 2}
+
+
+def test_failing_began_with_the_first_failure_of_the_batch(states: Any) -> None:
+    """What was overcome before is none of it; a job that runs, or whose driver told none, is not failing."""
+    assert timestamps(failed(states))["FAILING"] == 700
+    assert timestamps(states.job(state="FAILED"))["FAILING"] == 0
+    overcome = wire.Failures((wire.Failure("a.B", "a.B: no", 700),))
+    running = states.job(failures=overcome)
+    assert (failure_of(running), timestamps(running)["FAILING"]) == (None, 0)

@@ -10,7 +10,7 @@ from service.errors import Missing
 from service.flink import subtasks, vertices
 from service.flink.query import Query
 from streamgauge import names
-from streamgauge.errors import UnknownSubtask
+from streamgauge.errors import UnknownAttempt, UnknownSubtask
 
 PATH = {"jobid": "d" * 32, "vertexid": "c" * 32}
 
@@ -48,9 +48,9 @@ def test_subtask_past_the_last_is_unknown(snapshot: Any) -> None:
 def test_attempt_that_is_not_the_latest_is_missing(snapshot: Any, number: str, words: str) -> None:
     """An earlier one was there, a later one was not."""
     path = {**PATH, "subtaskindex": "0", "attempt": number}
-    with pytest.raises(Missing) as error:
+    with pytest.raises(UnknownAttempt) as error:
         subtasks.attempt(Query.parse(snapshot, 5_000, path, b""))
-    assert str(error.value).endswith(f"RestHandlerException: {words}")
+    assert str(error.value) == words
 
 
 def test_latest_attempt_is_the_subtask(snapshot: Any) -> None:
