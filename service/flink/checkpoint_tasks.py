@@ -150,6 +150,12 @@ class Tasks:
             commit_ms[launched & done],
         )
 
+    @classmethod
+    def of_vertex(cls, checkpoint: wire.Checkpoint, vertex_id: str) -> Tasks:
+        """Read what travelled of one vertex; one that had nothing to do in the micro-batch has no tasks."""
+        nothing = wire.CheckpointTasks(vertex_id, b"", b"", b"", b"")
+        return cls.of(checkpoint, next((told for told in checkpoint.tasks if told.vertex == vertex_id), nothing))
+
     @property
     def latest_ack_ms(self) -> int:
         """End of the last one that has done its part; UNKNOWN_MS where none has."""
@@ -194,15 +200,14 @@ def detail(query: Query) -> TaskDetail:
 
     Raises:
         UnknownJob: never seen, or evicted.
-        Missing: the job is no streaming query, the micro-batch has not begun or is held no more, or no task of this
-            vertex was seen in it.
+        Missing: the job is no streaming query, the micro-batch has not begun or is held no more, or neither it nor the
+            job has such a vertex.
     """
     checkpoint = query.checkpoint()
     vertex_id = query.path["vertexid"]
-    told = next((tasks for tasks in checkpoint.tasks if tasks.vertex == vertex_id), None)
-    if told is None:
+    if vertex_id not in query.job().vertices and all(told.vertex != vertex_id for told in checkpoint.tasks):
         raise Missing(NOT_FOUND, f"There is no checkpoint statistics for task {vertex_id}.")
-    tasks = Tasks.of(checkpoint, told)
+    tasks = Tasks.of_vertex(checkpoint, vertex_id)
     return {
         **tasks.body(checkpoint),
         "summary": _summary(checkpoint, tasks),

@@ -172,8 +172,11 @@ def detail(query: Query) -> Checkpoint:
         Missing: the job is no streaming query, or the micro-batch has not begun, or is held no more.
     """
     checkpoint = query.checkpoint()
-    tasks = {told.vertex: Tasks.of(checkpoint, told).body(checkpoint) for told in checkpoint.tasks}
-    return _body(query, query.job(), checkpoint, tasks)
+    state = query.job()
+    # Flink's page reads every vertex of the job here, and breaks over one that is missing.
+    vertices = dict.fromkeys([*(told.vertex for told in checkpoint.tasks), *state.vertices])
+    tasks = {vertex: Tasks.of_vertex(checkpoint, vertex).body(checkpoint) for vertex in vertices}
+    return _body(query, state, checkpoint, tasks)
 
 
 def _spread(told: wire.Spread | None) -> Spread:

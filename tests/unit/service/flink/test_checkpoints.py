@@ -212,6 +212,20 @@ def test_vertices_of_a_batch(states: Any) -> None:
     assert (body["num_subtasks"], body["num_acknowledged_subtasks"]) == (3, 3)
 
 
+def test_vertex_that_had_nothing_to_do_is_told_with_no_tasks(states: Any) -> None:
+    """Flink's page reads an entry for each vertex of the job, and breaks over one that is missing."""
+    told = completed(7, tasks(OTHER, (5_004, 5_200, -1, -1)))
+    job = states.job(states.vertex(id=VERTEX), states.vertex(id=OTHER), checkpoints=history(told))
+    body = detail(states, job, 7)
+    assert set(body["tasks"]) == {VERTEX, OTHER}
+    alone = of_vertex(states, job, 7)
+    keys = ("num_subtasks", "num_acknowledged_subtasks", "latest_ack_timestamp", "end_to_end_duration", "state_size")
+    for idle in (body["tasks"][VERTEX], alone):
+        assert [idle[key] for key in keys] == [0, 0, -1, -1, 0]
+    assert alone["subtasks"] == []
+    assert (body["num_subtasks"], body["num_acknowledged_subtasks"]) == (1, 1)
+
+
 def test_subtasks_of_a_vertex(states: Any) -> None:
     """Start delay and duration from the trigger, commit as the synchronous part; no quantiles, as in Flink."""
     told = completed(7, tasks(VERTEX, (5_300, 5_700, 60, 7), (5_304, 5_901, 30, 10)))
