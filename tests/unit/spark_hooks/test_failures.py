@@ -60,7 +60,7 @@ def place(failure: wire.Failure) -> tuple[str, int, int, str]:
 
 def test_task_failure_is_an_entry_with_its_place(broken: Broken) -> None:
     """Newest first; a run that goes on is no worse for it."""
-    broken.apply(records.ExecutorAdded("1", "host.test", 2, 5), records.BlockManagerAdded("1", "host.test:4040", 1_000))
+    broken.apply(records.ExecutorAdded("1", "host.test", 2, 5, 0), records.BlockManagerAdded("1", "host.test:4040", 1_000))
     source = stage(broken.ids, 2, shuffles=True, scopes=["MicroBatchScan"])
     broken.stages(source)
     broken.fail(broken.task(source, 1))
@@ -89,7 +89,7 @@ def test_task_of_an_executor_that_is_gone_keeps_its_address(broken: Broken) -> N
     source = broken.map_stage()
     task, other = broken.task(source), broken.task(source, 1, executor="9")
     broken.apply(
-        records.ExecutorAdded("1", "host.test", 2, 5),
+        records.ExecutorAdded("1", "host.test", 2, 5, 0),
         records.BlockManagerAdded("1", "host.test:4040", 1_000),
         records.ExecutorRemoved("1", 7),
     )
