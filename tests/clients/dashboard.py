@@ -102,8 +102,8 @@ class Dashboard:
                 self.page.screenshot(path=self.screenshots / f"{picture}.png")
 
     def text(self) -> str:
-        """Return what the page says, without the navigation beside it."""
-        return self.page.locator(".ant-layout-content").first.inner_text()
+        """Return what the page says, without the navigation beside it; a space that does not break is one."""
+        return self.page.locator(".ant-layout-content").first.inner_text().replace("\xa0", " ")
 
     def rows(self) -> list[list[str]]:
         """Return the rows of all tables of the page."""
