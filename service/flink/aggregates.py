@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import cast
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import NotRequired, TypedDict
 
 from collector import columns
 from service.cluster import connected, executors
 from service.flink.metrics import find, series
-from service.flink.numbers import json_double
+from service.flink.numbers import Double, json_double
 from service.flink.query import Query
 from service.lifetime import job_metrics
 from streamgauge.wire import Scalar
 
 Floats = npt.NDArray[np.float64]
-Body = list[dict[str, str | msgspec.Raw]]
+
+
+class Aggregate(TypedDict):
+    """A metric's id, and of its aggregates those that were asked for."""
+
+    id: str
+    min: NotRequired[Double]
+    max: NotRequired[Double]
+    avg: NotRequired[Double]
+    sum: NotRequired[Double]
+    skew: NotRequired[Double]
+
+
+Body = list[Aggregate]
 
 
 class NotNumeric(Exception):
@@ -102,5 +116,6 @@ def _answer(asked: Iterable[str], modes: tuple[str, ...], values_of: Callable[[s
         if summary is None:
             # One metric that nobody has makes the whole answer empty, as in Flink.
             return []
-        answer.append({"id": name, **{mode: json_double(getattr(summary, mode)) for mode in modes}})
+        told = {mode: json_double(getattr(summary, mode)) for mode in modes}
+        answer.append(cast(Aggregate, {"id": name, **told}))
     return answer

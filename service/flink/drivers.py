@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from typing_extensions import TypedDict
+
 from service.cluster import applications
 from service.flink.query import Query
+from streamgauge.wire import Scalar
+
+Driver = TypedDict(
+    "Driver",
+    {
+        "id": str,
+        "name": str,
+        "host": str,
+        "spark-version": str,
+        "hooks-version": str,
+        "start-time": int,
+        "last-frame": int,
+        "silent": bool,
+        "jobs": list[str],
+        "hooks": dict[str, Scalar],
+    },
+)
 
 
-def overview(query: Query) -> dict[str, object]:
+class Drivers(TypedDict):
+    """The body of /streamgauge/drivers."""
+
+    drivers: list[Driver]
+
+
+def overview(query: Query) -> Drivers:
     """Answer /streamgauge/drivers: every driver that is held, the latest started first, with its hooks' own figures."""
     jobs: dict[str, list[str]] = {}
     for job in query.snapshot.jobs.values():

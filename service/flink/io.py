@@ -3,15 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import TypedDict
 
 from collector.store import VertexState
 from streamgauge import names
 
 Whole = npt.NDArray[np.int64]
-Io = dict[str, int | float | bool]
+Io = TypedDict(
+    "Io",
+    {
+        "read-bytes": int,
+        "read-bytes-complete": bool,
+        "write-bytes": int,
+        "write-bytes-complete": bool,
+        "read-records": int,
+        "read-records-complete": bool,
+        "write-records": int,
+        "write-records-complete": bool,
+        "accumulated-backpressured-time": int,
+        "accumulated-idle-time": int,
+        "accumulated-busy-time": float,
+    },
+)
+
+
+class Spread(TypedDict):
+    """Whole numbers over the subtasks of a vertex, in brief."""
+
+    min: int
+    max: int
+    avg: int
+    sum: int
+    median: int
+    p25: int
+    p75: int
+    p95: int
+
+
+Spreads = TypedDict(
+    "Spreads",
+    {
+        "read-bytes": Spread,
+        "write-bytes": Spread,
+        "read-records": Spread,
+        "write-records": Spread,
+        "accumulated-backpressured-time": Spread,
+        "accumulated-idle-time": Spread,
+        "accumulated-busy-time": Spread,
+    },
+)
 
 COUNTS = {
     "read-bytes": names.NUM_BYTES_IN,
@@ -20,7 +64,7 @@ COUNTS = {
     "write-records": names.NUM_RECORDS_OUT,
 }
 _LONG = 2.0**63
-_TIMES: Io = {"accumulated-backpressured-time": 0, "accumulated-idle-time": 0, "accumulated-busy-time": 0.0}
+_TIMES = {"accumulated-backpressured-time": 0, "accumulated-idle-time": 0, "accumulated-busy-time": 0.0}
 """Not measured: the catalogue has no accumulated times, and Flink has no word for not knowing them."""
 
 
@@ -60,32 +104,33 @@ def of_vertex(state: VertexState) -> Io:
 
     A count is complete if every subtask has a value; what has none counts as 0, as in Flink.
     """
-    body: Io = {}
+    body: dict[str, int | float] = {}
     for key, count in counts(state).items():
         body[key] = int(count.values.sum())
         # Without a single subtask nothing is known, though nothing is missing either.
         body[f"{key}-complete"] = bool(count.known.size and count.known.all())
-    return {**body, **_TIMES}
+    return cast(Io, {**body, **_TIMES})
 
 
 def of_subtasks(state: VertexState) -> list[Io]:
     """Return each subtask's counts; one that it does not have is 0 and not complete."""
-    rows: list[Io] = [{} for _ in range(state.size)]
+    rows: list[dict[str, int | float]] = [{} for _ in range(state.size)]
     for key, count in counts(state).items():
         complete = f"{key}-complete"
         for row, value, known in zip(rows, count.values.tolist(), count.known.tolist(), strict=True):
             row[key] = value
             row[complete] = known
-    return [{**row, **_TIMES} for row in rows]
+    return [cast(Io, {**row, **_TIMES}) for row in rows]
 
 
-def spreads(state: VertexState) -> dict[str, dict[str, int]]:
+def spreads(state: VertexState) -> Spreads:
     """Return the spread of each figure over the subtasks."""
     spread_of = {key: spread(count.values) for key, count in counts(state).items()}
-    return {**spread_of, **{key: spread(np.zeros(state.size, dtype=np.int64)) for key in _TIMES}}
+    unmeasured = spread(np.zeros(state.size, dtype=np.int64))
+    return cast(Spreads, {**spread_of, **dict.fromkeys(_TIMES, unmeasured)})
 
 
-def spread(values: Whole) -> dict[str, int]:
+def spread(values: Whole) -> Spread:
     """
     Return the spread of whole numbers over subtasks, shape (n,), as the `aggregated` object has it; 0 for none.
 
@@ -94,7 +139,7 @@ def spread(values: Whole) -> dict[str, int]:
     Source: recorded answers of Flink 2.3; its percentiles are Commons Math's, that is NumPy's 'weibull'.
     """
     if not len(values):
-        return dict.fromkeys(("min", "max", "avg", "sum", "median", "p25", "p75", "p95"), 0)
+        return {"min": 0, "max": 0, "avg": 0, "sum": 0, "median": 0, "p25": 0, "p75": 0, "p95": 0}
     median, p25, p75, p95 = np.percentile(values, (50, 25, 75, 95), method="weibull")
     return {
         "min": int(values.min()),

@@ -3,33 +3,153 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Literal
 
-import msgspec
+from typing_extensions import TypedDict
 
 from collector.store import JobState, Snapshot
 from service.flink import io
-from service.flink.plan import plan
+from service.flink.plan import Plan, plan
 from service.flink.query import Query
 from service.flink.states import (
-    EXECUTION_STATES,
+    ExecutionState,
+    StateCounts,
+    Timestamps,
+    by_state,
     job_span,
     task_counts,
     timestamps,
     vertex_span,
     vertex_state,
 )
+from streamgauge import wire
 from streamgauge.wire import ENDED_STATES
 
-_SCHEDULER = "Default"
+Scheduler = Literal["Default"]
+_SCHEDULER: Scheduler = "Default"
 """Flink's default; the adaptive one would bring buttons that change the parallelism."""
 
 
-def ids(query: Query) -> dict[str, object]:
+class JobId(TypedDict):
+    """A job in the list of ids."""
+
+    id: str
+    status: wire.JobState
+
+
+class JobIds(TypedDict):
+    """The body of /jobs."""
+
+    jobs: list[JobId]
+
+
+class TaskCounts(TypedDict):
+    """How many tasks are in each state, and all together."""
+
+    total: int
+    created: int
+    scheduled: int
+    deploying: int
+    initializing: int
+    running: int
+    finished: int
+    canceling: int
+    canceled: int
+    failed: int
+    reconciling: int
+
+
+JobSummary = TypedDict(
+    "JobSummary",
+    {
+        "jid": str,
+        "name": str,
+        "jobType": Literal["STREAMING", "BATCH"],
+        "schedulerType": Scheduler,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "state": wire.JobState,
+        "last-modification": int,
+        "tasks": TaskCounts,
+        "pending-operators": int,
+    },
+)
+
+
+class JobsOverview(TypedDict):
+    """The body of /jobs/overview."""
+
+    jobs: list[JobSummary]
+
+
+JobVertex = TypedDict(
+    "JobVertex",
+    {
+        "id": str,
+        "slotSharingGroupId": str,
+        "name": str,
+        "maxParallelism": int,
+        "parallelism": int,
+        "status": ExecutionState,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "tasks": StateCounts,
+        "metrics": io.Io,
+    },
+)
+
+
+class Incomplete(TypedDict):
+    """What the hooks had to drop; all 0 in health."""
+
+    records: int
+    live_updates: int
+    unknown_updates: int
+
+
+class JobAdditions(TypedDict):
+    """What Flink has no place for."""
+
+    application: str
+    level: Literal["task", "query"]
+    trigger: str
+    failure: str
+    incomplete: Incomplete
+
+
+JobDetail = TypedDict(
+    "JobDetail",
+    {
+        "jid": str,
+        "application-id": str,
+        "name": str,
+        "isStoppable": bool,
+        "state": wire.JobState,
+        "job-type": Literal["STREAMING", "BATCH"],
+        "schedulerType": Scheduler,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "maxParallelism": int,
+        "now": int,
+        "timestamps": Timestamps,
+        "vertices": list[JobVertex],
+        "status-counts": StateCounts,
+        "plan": Plan,
+        "pending-operators": int,
+        "streamgauge": JobAdditions,
+    },
+)
+
+
+def ids(query: Query) -> JobIds:
     """Answer /jobs."""
     return {"jobs": [{"id": state.job.jid, "status": state.state} for state in in_order(query.snapshot)]}
 
 
-def overview(query: Query) -> dict[str, object]:
+def overview(query: Query) -> JobsOverview:
     """Answer /jobs/overview."""
     return {"jobs": [_summary(state, query.now_ms) for state in in_order(query.snapshot)]}
 
@@ -39,8 +159,8 @@ def in_order(snapshot: Snapshot) -> list[JobState]:
     return sorted(snapshot.jobs.values(), key=lambda state: (state.state in ENDED_STATES, -state.first_start_ms))
 
 
-def _summary(state: JobState, now_ms: int) -> dict[str, object]:
-    counts = task_counts(state, list(state.vertices.values()))
+def _summary(state: JobState, now_ms: int) -> JobSummary:
+    counts = task_counts(state, state.vertices.values())
     return {
         "jid": state.job.jid,
         "name": state.job.name,
@@ -49,12 +169,28 @@ def _summary(state: JobState, now_ms: int) -> dict[str, object]:
         **job_span(state, now_ms).body(),
         "state": state.state,
         "last-modification": state.modified_ms,
-        "tasks": {"total": counts.total(), **{name.lower(): counts[name] for name in EXECUTION_STATES}},
+        "tasks": _tasks(counts),
         "pending-operators": 0,
     }
 
 
-def detail(query: Query) -> dict[str, object]:
+def _tasks(counts: Counter[ExecutionState]) -> TaskCounts:
+    return {
+        "total": counts.total(),
+        "created": counts["CREATED"],
+        "scheduled": counts["SCHEDULED"],
+        "deploying": counts["DEPLOYING"],
+        "initializing": counts["INITIALIZING"],
+        "running": counts["RUNNING"],
+        "finished": counts["FINISHED"],
+        "canceling": counts["CANCELING"],
+        "canceled": counts["CANCELED"],
+        "failed": counts["FAILED"],
+        "reconciling": counts["RECONCILING"],
+    }
+
+
+def detail(query: Query) -> JobDetail:
     """
     Answer /jobs/:jobid.
 
@@ -76,14 +212,14 @@ def detail(query: Query) -> dict[str, object]:
         "now": query.now_ms,
         "timestamps": timestamps(state),
         "vertices": _vertices(state, query.now_ms),
-        "status-counts": _by_state(states),
+        "status-counts": by_state(states),
         "plan": plan(state),
         "pending-operators": 0,
         "streamgauge": _additions(state),
     }
 
 
-def _vertices(state: JobState, now_ms: int) -> list[dict[str, object]]:
+def _vertices(state: JobState, now_ms: int) -> list[JobVertex]:
     return [
         {
             "id": vertex.vertex.id,
@@ -94,22 +230,23 @@ def _vertices(state: JobState, now_ms: int) -> list[dict[str, object]]:
             "parallelism": vertex.parallelism,
             "status": vertex_state(state, vertex),
             **vertex_span(state, vertex, now_ms).body(),
-            "tasks": _by_state(task_counts(state, [vertex])),
+            "tasks": by_state(task_counts(state, [vertex])),
             "metrics": io.of_vertex(vertex),
         }
         for vertex in state.vertices.values()
     ]
 
 
-def _by_state(counts: Counter[str]) -> dict[str, int]:
-    return {name: counts[name] for name in EXECUTION_STATES}
-
-
-def _additions(state: JobState) -> dict[str, object]:
+def _additions(state: JobState) -> JobAdditions:
+    incomplete = state.incomplete
     return {
         "application": state.app.id,
         "level": state.job.level,
         "trigger": state.job.trigger,
         "failure": state.job.failure,
-        "incomplete": msgspec.to_builtins(state.incomplete),
+        "incomplete": {
+            "records": incomplete.records,
+            "live_updates": incomplete.live_updates,
+            "unknown_updates": incomplete.unknown_updates,
+        },
     }

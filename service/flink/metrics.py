@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from typing_extensions import NotRequired, TypedDict
+
 from collector import columns
 from collector.store import Column, VertexState
 from service.cluster import driver_metrics, find_executor
@@ -14,7 +16,15 @@ from service.lifetime import job_metrics
 from streamgauge import names
 from streamgauge.wire import Scalar
 
-Body = list[dict[str, str]]
+
+class Metric(TypedDict):
+    """A metric's id, and its value where it was asked for."""
+
+    id: str
+    value: NotRequired[str]
+
+
+Body = list[Metric]
 _INDEX = re.compile(r"[0-9]{1,10}")
 
 
@@ -50,7 +60,7 @@ def vertex(query: Query) -> Body:
     asked = query.metrics()
     if asked is None:
         return [{"id": f"{index}.{name}"} for name, column in series(state) for index in columns.subtasks(column)]
-    answer = []
+    answer: Body = []
     for metric_id in dict.fromkeys(asked):
         index, _, name = metric_id.partition(".")
         value = value_of(state, name, int(index)) if _INDEX.fullmatch(index) else None

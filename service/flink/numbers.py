@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, cast
 
 import msgspec
 
 from streamgauge.wire import Scalar
+
+Double = float | Literal["NaN", "Infinity", "-Infinity"]
+"""A double in a JSON body: what is not finite is quoted."""
 
 _PLAIN_FROM = 1e-3
 _PLAIN_BELOW = 1e7
@@ -56,7 +60,9 @@ def text(value: Scalar) -> str:
     return str(value)
 
 
-def json_double(value: float) -> msgspec.Raw:
+def json_double(value: float) -> Double:
     """Return `value` as Jackson writes a double into JSON; what is not finite is quoted."""
     written = double(value)
-    return msgspec.Raw((written if math.isfinite(value) else f'"{written}"').encode())
+    raw = msgspec.Raw((written if math.isfinite(value) else f'"{written}"').encode())
+    # Raw is how the encoder is told the digits; to whoever reads the body it is a number or a word.
+    return cast(Double, raw)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+from typing_extensions import TypedDict
+
 from service.cluster import connected, executors, free_slots
 from service.config import REFRESH_INTERVAL_MS
 from service.flink.query import Query
@@ -14,8 +16,35 @@ FLINK_VERSION = "2.3.0"
 """Whose REST this is; clients choose by it what they ask for."""
 _REVISION = f"streamgauge-{__version__}"
 
+Features = TypedDict("Features", {"web-submit": bool, "web-cancel": bool, "web-rescale": bool, "web-history": bool})
+DashboardConfig = TypedDict(
+    "DashboardConfig",
+    {
+        "refresh-interval": int,
+        "timezone-name": str,
+        "timezone-offset": int,
+        "flink-version": str,
+        "flink-revision": str,
+        "features": Features,
+    },
+)
+ClusterOverview = TypedDict(
+    "ClusterOverview",
+    {
+        "taskmanagers": int,
+        "slots-total": int,
+        "slots-available": int,
+        "jobs-running": int,
+        "jobs-finished": int,
+        "jobs-cancelled": int,
+        "jobs-failed": int,
+        "flink-version": str,
+        "flink-commit": str,
+    },
+)
 
-def config(_query: Query) -> dict[str, object]:
+
+def config(_query: Query) -> DashboardConfig:
     """Answer /config. Whatever would change a job is switched off."""
     local = time.localtime()
     return {
@@ -28,7 +57,7 @@ def config(_query: Query) -> dict[str, object]:
     }
 
 
-def overview(query: Query) -> dict[str, object]:
+def overview(query: Query) -> ClusterOverview:
     """Answer /overview. As in Flink, every job that has not ended counts as running."""
     known = executors(connected(query.snapshot))
     ended = Counter(state.state for state in query.snapshot.jobs.values())

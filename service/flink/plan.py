@@ -3,16 +3,60 @@
 from __future__ import annotations
 
 import html
+from typing import Literal
+
+from typing_extensions import NotRequired, TypedDict
 
 from collector.store import JobState, VertexState
 from service.flink.query import Query
 from streamgauge import wire
 
-_EXCHANGE = "blocking"
+Exchange = Literal["blocking"]
+_EXCHANGE: Exchange = "blocking"
 """Flink's word for a result that is written whole before it is read, as every Spark shuffle is."""
 
 
-def job_plan(query: Query) -> dict[str, object]:
+class Input(TypedDict):
+    """An edge that ends in a node."""
+
+    id: str
+    num: int
+    exchange: Exchange
+    ship_strategy: str
+
+
+class OptimizerProperties(TypedDict):
+    """Of Flink's DataSets, which are no more: always empty."""
+
+
+class Node(TypedDict):
+    """A vertex in the graph; a source has no `inputs`."""
+
+    id: str
+    operator: str
+    parallelism: int
+    operator_strategy: str
+    description: str
+    optimizer_properties: OptimizerProperties
+    inputs: NotRequired[list[Input]]
+
+
+class Plan(TypedDict):
+    """A job's graph."""
+
+    jid: str
+    name: str
+    type: Literal["STREAMING", "BATCH"]
+    nodes: list[Node]
+
+
+class JobPlan(TypedDict):
+    """The body of /jobs/:jobid/plan."""
+
+    plan: Plan
+
+
+def job_plan(query: Query) -> JobPlan:
     """
     Answer /jobs/:jobid/plan.
 
@@ -22,7 +66,7 @@ def job_plan(query: Query) -> dict[str, object]:
     return {"plan": plan(query.job())}
 
 
-def plan(state: JobState) -> dict[str, object]:
+def plan(state: JobState) -> Plan:
     """
     Return a job's graph, sinks first.
 
@@ -33,8 +77,8 @@ def plan(state: JobState) -> dict[str, object]:
     return {"jid": state.job.jid, "name": state.job.name, "type": state.job.type, "nodes": nodes}
 
 
-def _node(vertex: VertexState) -> dict[str, object]:
-    node: dict[str, object] = {
+def _node(vertex: VertexState) -> Node:
+    node: Node = {
         "id": vertex.vertex.id,
         "operator": "",
         "parallelism": vertex.parallelism,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
+from streamgauge import wire
 from streamgauge.wire import ENDED_STATES
 
 UNKNOWN_MS = -1
@@ -13,7 +18,7 @@ UNKNOWN_MS = -1
 
 _LONG_MAX = 2**63 - 1
 
-JOB_STATES = (
+FlinkJobState = Literal[
     "INITIALIZING",
     "CREATED",
     "RUNNING",
@@ -25,8 +30,8 @@ JOB_STATES = (
     "RESTARTING",
     "SUSPENDED",
     "RECONCILING",
-)
-EXECUTION_STATES = (
+]
+ExecutionState = Literal[
     "CREATED",
     "SCHEDULED",
     "DEPLOYING",
@@ -37,9 +42,45 @@ EXECUTION_STATES = (
     "CANCELED",
     "FAILED",
     "RECONCILING",
-)
+]
+JOB_STATES: tuple[FlinkJobState, ...] = get_args(FlinkJobState)
+EXECUTION_STATES: tuple[ExecutionState, ...] = get_args(ExecutionState)
 
-_VERTEX_STATES = {
+SpanBody = TypedDict("SpanBody", {"start-time": int, "end-time": int, "duration": int})
+
+
+class Timestamps(TypedDict):
+    """When a job last came into each of Flink's states, wall time in milliseconds; 0 for never."""
+
+    INITIALIZING: int
+    CREATED: int
+    RUNNING: int
+    FAILING: int
+    FAILED: int
+    CANCELLING: int
+    CANCELED: int
+    FINISHED: int
+    RESTARTING: int
+    SUSPENDED: int
+    RECONCILING: int
+
+
+class StateCounts(TypedDict):
+    """How many tasks, or vertices, are in each state."""
+
+    CREATED: int
+    SCHEDULED: int
+    DEPLOYING: int
+    INITIALIZING: int
+    RUNNING: int
+    FINISHED: int
+    CANCELING: int
+    CANCELED: int
+    FAILED: int
+    RECONCILING: int
+
+
+_VERTEX_STATES: dict[wire.JobState, ExecutionState] = {
     "CREATED": "CREATED",
     "RUNNING": "RUNNING",
     "RESTARTING": "CREATED",
@@ -74,7 +115,7 @@ class Span:
         until_ms = now_ms if end_ms == UNKNOWN_MS else end_ms
         return cls(start_ms, end_ms, max(0, until_ms - start_ms))
 
-    def body(self) -> dict[str, int]:
+    def body(self) -> SpanBody:
         """Return it as it stands in Flink's bodies."""
         return {"start-time": self.start_ms, "end-time": self.end_ms, "duration": self.duration_ms}
 
@@ -88,16 +129,17 @@ def _job_end_ms(state: JobState) -> int:
     return state.job.end_ms if state.state in ENDED_STATES else UNKNOWN_MS
 
 
-def timestamps(state: JobState) -> dict[str, int]:
+def timestamps(state: JobState) -> Timestamps:
     """
     Return when this run last came into each of Flink's job states, 0 for never.
 
     INITIALIZING is the start of the first run that was seen.
     """
-    return {**dict.fromkeys(JOB_STATES, 0), "INITIALIZING": state.first_start_ms, **state.since_ms}
+    told: dict[str, int] = {**dict.fromkeys(JOB_STATES, 0), "INITIALIZING": state.first_start_ms, **state.since_ms}
+    return cast(Timestamps, told)
 
 
-def vertex_state(job: JobState, vertex: VertexState) -> str:
+def vertex_state(job: JobState, vertex: VertexState) -> ExecutionState:
     """
     Return a vertex's state, one of EXECUTION_STATES.
 
@@ -117,9 +159,14 @@ def vertex_span(job: JobState, vertex: VertexState, now_ms: int) -> Span:
     return Span.of(vertex.start_ms, end_ms, now_ms)
 
 
-def task_counts(job: JobState, vertices: list[VertexState]) -> Counter[str]:
+def task_counts(job: JobState, vertices: Iterable[VertexState]) -> Counter[ExecutionState]:
     """Return how many tasks of the vertices' latest stages are in each state; absent is 0."""
-    counts: Counter[str] = Counter()
+    counts: Counter[ExecutionState] = Counter()
     for vertex in vertices:
         counts[vertex_state(job, vertex)] += vertex.parallelism
     return counts
+
+
+def by_state(counts: Counter[ExecutionState]) -> StateCounts:
+    """Return a count for every state, 0 where there is none."""
+    return cast(StateCounts, {state: counts[state] for state in EXECUTION_STATES})

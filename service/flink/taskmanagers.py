@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import cast
+
+from typing_extensions import TypedDict
 
 from service.cluster import connected, executors, find_executor, free_slots, running_tasks
 from service.flink.query import Query
@@ -13,6 +16,117 @@ from streamgauge.wire import Executor, Scalar
 _MIB = 1024 * 1024
 _UNKNOWN = -1
 """Flink's word for a port or a size that is not known."""
+
+
+class ExtendedResources(TypedDict):
+    """Of Flink's external resources, such as GPUs: Spark tells of none."""
+
+
+class Resource(TypedDict):
+    """What slots hold; memory in MiB."""
+
+    cpuCores: float
+    taskHeapMemory: int
+    taskOffHeapMemory: int
+    managedMemory: int
+    networkMemory: int
+    extendedResources: ExtendedResources
+
+
+class Hardware(TypedDict):
+    """The machine; memory in bytes, −1 where not known."""
+
+    cpuCores: int
+    physicalMemory: int
+    freeMemory: int
+    managedMemory: int
+
+
+class Memory(TypedDict):
+    """Flink's memory model, bytes."""
+
+    frameworkHeap: int
+    taskHeap: int
+    frameworkOffHeap: int
+    taskOffHeap: int
+    networkMemory: int
+    managedMemory: int
+    jvmMetaspace: int
+    jvmOverhead: int
+    totalFlinkMemory: int
+    totalProcessMemory: int
+
+
+class TaskManager(TypedDict):
+    """An executor; `timeSinceLastHeartbeat` is, as in Flink, when the last one came: Unix milliseconds."""
+
+    id: str
+    path: str
+    dataPort: int
+    jmxPort: int
+    timeSinceLastHeartbeat: int
+    slotsNumber: int
+    freeSlots: int
+    assignedTasks: int
+    totalResource: Resource
+    freeResource: Resource
+    hardware: Hardware
+    memoryConfiguration: Memory
+
+
+class TaskManagers(TypedDict):
+    """The body of /taskmanagers."""
+
+    taskmanagers: list[TaskManager]
+
+
+class Slot(TypedDict):
+    """A slot that a task of a job holds."""
+
+    jobId: str
+    resource: Resource
+    assignedTasks: int
+
+
+class GarbageCollector(TypedDict):
+    """Collections so far, and the milliseconds that they took."""
+
+    name: str
+    count: int
+    time: int
+
+
+class Digest(TypedDict):
+    """An executor's metrics in Flink's own digest, bytes and counts."""
+
+    heapUsed: int
+    heapCommitted: int
+    heapMax: int
+    nonHeapUsed: int
+    nonHeapCommitted: int
+    nonHeapMax: int
+    directCount: int
+    directUsed: int
+    directMax: int
+    mappedCount: int
+    mappedUsed: int
+    mappedMax: int
+    nettyShuffleMemorySegmentsAvailable: int
+    nettyShuffleMemorySegmentsUsed: int
+    nettyShuffleMemorySegmentsTotal: int
+    nettyShuffleMemoryAvailable: int
+    nettyShuffleMemoryUsed: int
+    nettyShuffleMemoryTotal: int
+    garbageCollectors: list[GarbageCollector]
+
+
+class TaskManagerDetail(TaskManager):
+    """The body of /taskmanagers/:taskmanagerid."""
+
+    allocatedSlots: list[Slot]
+    metrics: Digest
+
+
 _METRICS = {
     "heapUsed": names.HEAP_USED,
     "heapCommitted": names.HEAP_COMMITTED,
@@ -37,12 +151,12 @@ _NETWORK = (
 )
 
 
-def overview(query: Query) -> dict[str, object]:
+def overview(query: Query) -> TaskManagers:
     """Answer /taskmanagers: the executors of the drivers that speak."""
     return {"taskmanagers": [_body(executor) for executor in executors(connected(query.snapshot))]}
 
 
-def detail(query: Query) -> dict[str, object]:
+def detail(query: Query) -> TaskManagerDetail:
     """
     Answer /taskmanagers/:taskmanagerid.
 
@@ -56,7 +170,7 @@ def detail(query: Query) -> dict[str, object]:
     if found is None:
         raise UnknownTaskManager(executor_id)
     share = _resource(found, 1)
-    slots = [
+    slots: list[Slot] = [
         {"jobId": jid, "resource": share, "assignedTasks": 1}
         for jid, tasks in found.running.items()
         if jid
@@ -65,7 +179,7 @@ def detail(query: Query) -> dict[str, object]:
     return {**_body(found), "allocatedSlots": slots, "metrics": _metrics(found.metrics)}
 
 
-def _body(executor: Executor) -> dict[str, object]:
+def _body(executor: Executor) -> TaskManager:
     _, _, port = executor.endpoint.rpartition(":")
     return {
         "id": executor.id,
@@ -88,7 +202,7 @@ def _body(executor: Executor) -> dict[str, object]:
     }
 
 
-def _resource(executor: Executor, slots: int) -> dict[str, object]:
+def _resource(executor: Executor, slots: int) -> Resource:
     """Return what `slots` of an executor's slots hold; memory in MiB, as in Flink."""
     share = slots / executor.slots if executor.slots else 0.0
     return {
@@ -101,11 +215,14 @@ def _resource(executor: Executor, slots: int) -> dict[str, object]:
     }
 
 
-def _memory(executor: Executor) -> dict[str, int]:
+def _memory(executor: Executor) -> Memory:
     """Return Flink's memory model of an executor: Spark's unified memory is its managed memory, the rest is 0."""
-    parts = ("frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap", "networkMemory")
     return {
-        **dict.fromkeys(parts, 0),
+        "frameworkHeap": 0,
+        "taskHeap": 0,
+        "frameworkOffHeap": 0,
+        "taskOffHeap": 0,
+        "networkMemory": 0,
         "managedMemory": executor.memory_bytes,
         "jvmMetaspace": 0,
         "jvmOverhead": 0,
@@ -114,15 +231,13 @@ def _memory(executor: Executor) -> dict[str, int]:
     }
 
 
-def _metrics(metrics: dict[str, Scalar]) -> dict[str, object]:
+def _metrics(metrics: dict[str, Scalar]) -> Digest:
     """Return Flink's digest of an executor's metrics; 0 for what is not known, as Flink has it."""
-    return {
-        **{key: _whole(metrics, name) for key, name in _METRICS.items()},
-        **dict.fromkeys(_NETWORK, 0),
-        "garbageCollectors": [
-            {"name": "All", "count": _whole(metrics, names.GC_COUNT_ALL), "time": _whole(metrics, names.GC_TIME_ALL)}
-        ],
-    }
+    collectors: list[GarbageCollector] = [
+        {"name": "All", "count": _whole(metrics, names.GC_COUNT_ALL), "time": _whole(metrics, names.GC_TIME_ALL)}
+    ]
+    counts = {key: _whole(metrics, name) for key, name in _METRICS.items()}
+    return cast(Digest, {**counts, **dict.fromkeys(_NETWORK, 0), "garbageCollectors": collectors})
 
 
 def _whole(metrics: dict[str, Scalar], name: str) -> int:

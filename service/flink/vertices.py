@@ -3,21 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, cast, get_args
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
 from service.flink import io
 from service.flink.query import Query
-from service.flink.states import UNKNOWN_MS, Span, vertex_span, vertex_state
+from service.flink.states import UNKNOWN_MS, ExecutionState, Span, vertex_span, vertex_state
 from streamgauge.wire import Executor
 
 UNASSIGNED = "(unassigned)"
 """Flink's word for the place of a task that has none."""
-_STAGES = ("INITIALIZING", "RUNNING", "CREATED", "SCHEDULED", "DEPLOYING")
+Stage = Literal["INITIALIZING", "RUNNING", "CREATED", "SCHEDULED", "DEPLOYING"]
+_STAGES: tuple[Stage, ...] = get_args(Stage)
+_NO_STAGES = dict.fromkeys(_STAGES, UNKNOWN_MS)
 
 
-def detail(query: Query) -> dict[str, object]:
+class StageDurations(TypedDict):
+    """How long a subtask was in each stage of its life, milliseconds; −1 where not known."""
+
+    INITIALIZING: int
+    RUNNING: int
+    CREATED: int
+    SCHEDULED: int
+    DEPLOYING: int
+
+
+class StageSpreads(TypedDict):
+    """The spread of `StageDurations` over subtasks."""
+
+    INITIALIZING: io.Spread
+    RUNNING: io.Spread
+    CREATED: io.Spread
+    SCHEDULED: io.Spread
+    DEPLOYING: io.Spread
+
+
+Aggregated = TypedDict("Aggregated", {"metrics": io.Spreads, "status-duration": StageSpreads})
+Subtask = TypedDict(
+    "Subtask",
+    {
+        "subtask": int,
+        "status": ExecutionState,
+        "attempt": int,
+        "endpoint": str,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "metrics": io.Io,
+        "taskmanager-id": str,
+        "status-duration": StageDurations,
+        "start_time": int,
+    },
+)
+
+
+class VertexDetail(TypedDict):
+    """The body of /jobs/:jobid/vertices/:vertexid."""
+
+    id: str
+    name: str
+    parallelism: int
+    maxParallelism: int
+    now: int
+    subtasks: list[Subtask]
+    aggregated: Aggregated
+
+
+def detail(query: Query) -> VertexDetail:
     """
     Answer /jobs/:jobid/vertices/:vertexid.
 
@@ -49,7 +104,7 @@ def _spans(job: JobState, vertex: VertexState, now_ms: int) -> list[Span]:
     return [Span.of(start_ms, whole.end_ms, now_ms) for start_ms in vertex.subtasks.start_ms.tolist()]
 
 
-def _subtasks(query: Query, job: JobState, vertex: VertexState, spans: list[Span]) -> list[dict[str, object]]:
+def _subtasks(query: Query, job: JobState, vertex: VertexState, spans: list[Span]) -> list[Subtask]:
     app = query.snapshot.apps.get(job.app.id)
     executors: Mapping[str, Executor] = {} if app is None else app.executors
     state = vertex_state(job, vertex)
@@ -63,7 +118,7 @@ def _subtasks(query: Query, job: JobState, vertex: VertexState, spans: list[Span
             **span.body(),
             "metrics": counts,
             "taskmanager-id": executor_id,
-            "status-duration": {stage: span.duration_ms if stage == "RUNNING" else UNKNOWN_MS for stage in _STAGES},
+            "status-duration": cast(StageDurations, {**_NO_STAGES, "RUNNING": span.duration_ms}),
             "start_time": span.start_ms,
         }
         for index, (span, (attempt, executor_id), counts) in enumerate(rows)
@@ -79,7 +134,7 @@ def _places(vertex: VertexState) -> list[tuple[int, str]]:
     return [(attempt, ids[number] if number >= 0 else UNASSIGNED) for attempt, number in pairs]
 
 
-def _stage_spreads(spans: list[Span]) -> dict[str, object]:
+def _stage_spreads(spans: list[Span]) -> StageSpreads:
     running = io.spread(np.array([span.duration_ms for span in spans], dtype=np.int64))
     unknown = io.spread(np.full(len(spans), UNKNOWN_MS, dtype=np.int64))
-    return {stage: running if stage == "RUNNING" else unknown for stage in _STAGES}
+    return cast(StageSpreads, {**dict.fromkeys(_STAGES, unknown), "RUNNING": running})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
 import pytest
 
 from collector.store import MetricStore
@@ -70,6 +71,16 @@ def test_structure_is_flinks(client: Any, row: dict[str, str]) -> None:
         assert isinstance(got, list)
         return
     assert structure(got) == structure(recorded)
+
+
+@pytest.mark.parametrize("row", STRUCTURES, ids=ids(STRUCTURES))
+def test_body_is_what_its_handler_declares(client: Any, row: dict[str, str]) -> None:
+    """Read as the return type and written again it is the same: no key is undeclared, none of another type."""
+    found = FlinkRest(MetricStore(), ManualClock()).resolve(row["path"].partition("?")[0])
+    assert found is not None
+    declared = get_type_hints(RESOURCES[found[0]])["return"]
+    body = answer(client, row)
+    assert json.loads(msgspec.json.encode(msgspec.json.decode(body.content, type=declared))) == body.json()
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=ids(REFUSALS))
