@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from service.flink.ids import PATTERN
 from service.flink.query import AGGREGATES
 
-HEX = "^[0-9a-fA-F]{32}$"
 _MAX_INT = 2**31 - 1
 
 
@@ -32,14 +32,13 @@ def _list(items: Mapping[str, object]) -> dict[str, object]:
 
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": _MAX_INT}
-_ID = {"type": "string", "pattern": HEX}
+_ID = {"type": "string", "pattern": PATTERN}
 _TEXT = {"type": "string", "minLength": 1}
 
 PATH: dict[str, Parameter] = {
     "applicationid": Parameter(_TEXT, "An application: 32 hex digits, or Spark's own id.", checked=True),
     "attempt": Parameter(_INDEX, "An attempt of a subtask, from 0."),
     "checkpointid": Parameter({"type": "integer", "minimum": 0, "maximum": 2**63 - 1}, "A checkpoint: a micro-batch."),
-    "datasetid": Parameter(_ID, "A cached data set."),
     "filename": Parameter(_TEXT, "A file of a log.", checked=False),
     "jobid": Parameter(_ID, "A job: a streaming query or a batch query."),
     "rescaleuuid": Parameter(_ID, "A change of a job's parallelism."),
@@ -57,12 +56,10 @@ QUERY: dict[str, Parameter] = {
     "includeSerializedValue": Parameter({"type": "boolean"}, "Whether values are also given as Java writes them."),
     "jobs": Parameter(_list(_ID), "Jobs; without it all of them."),
     "maxExceptions": Parameter({"type": "integer", "maximum": _MAX_INT}, "How many failures at most."),
-    "subtaskindex": Parameter(_INDEX, "A subtask; without it all of them."),
     "subtasks": Parameter(
         _list({"type": "string", "pattern": "^[0-9]+(-[0-9]+)?$"}), "Subtasks and ranges of them.", checked=False
     ),
     "taskmanagers": Parameter(_list({"type": "string"}), "Executors; without it all of them.", checked=False),
-    "type": Parameter({"enum": ["FULL", "ON_CPU", "OFF_CPU"]}, "Which threads a flame graph shows."),
 }
 """Query parameters by Flink's name."""
 
@@ -70,11 +67,7 @@ _VERTEX = "/jobs/:jobid/vertices/:vertexid"
 
 READ_BY: dict[str, tuple[str, ...]] = {
     "/jobs/metrics": ("get", "agg", "jobs"),
-    "/jobs/:jobid/accumulators": ("includeSerializedValue",),
-    "/jobs/:jobid/exceptions": ("maxExceptions", "failureLabelFilter"),
     "/jobs/:jobid/metrics": ("get",),
-    f"{_VERTEX}/flamegraph": ("type", "subtaskindex"),
-    f"{_VERTEX}/jm-operator-metrics": ("get",),
     f"{_VERTEX}/metrics": ("get",),
     f"{_VERTEX}/subtasks/metrics": ("get", "agg", "subtasks"),
     f"{_VERTEX}/subtasks/:subtaskindex/metrics": ("get",),

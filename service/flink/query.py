@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from collector.store import JobState, Snapshot, VertexState
+from service.flink.ids import is_id
 from streamgauge.errors import UnknownVertex, UnresolvableParameter
 
-_ID = re.compile(r"[0-9a-fA-F]{32}")
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
 _MAX_INT = 2**31 - 1
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
@@ -18,7 +18,7 @@ AGGREGATES = ("min", "max", "avg", "sum", "skew")
 
 
 def _id(name: str, value: str) -> str:
-    if _ID.fullmatch(value) is None:
+    if not is_id(value):
         raise UnresolvableParameter("path", name, value)
     return value.lower()
 
@@ -109,7 +109,7 @@ class Query:
         words = self.words(name)
         if words is None:
             return None
-        if any(_ID.fullmatch(word) is None for word in words):
+        if not all(map(is_id, words)):
             raise UnresolvableParameter("query", name, ",".join(self.parameters[name]))
         return [word.lower() for word in words]
 

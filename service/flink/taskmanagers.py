@@ -8,6 +8,7 @@ from typing import cast
 from typing_extensions import TypedDict
 
 from service.cluster import connected, executors, find_executor, free_slots, running_tasks
+from service.flink.ids import Id
 from service.flink.query import Query
 from streamgauge import names
 from streamgauge.errors import UnknownTaskManager
@@ -83,7 +84,7 @@ class TaskManagers(TypedDict):
 class Slot(TypedDict):
     """A slot that a task of a job holds."""
 
-    jobId: str
+    jobId: Id
     resource: Resource
     assignedTasks: int
 

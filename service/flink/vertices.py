@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
 from service.flink import io
+from service.flink.ids import Id
 from service.flink.query import Query
 from service.flink.states import UNKNOWN_MS, ExecutionState, Span, vertex_span, vertex_state
 from streamgauge.wire import Executor
@@ -63,7 +64,7 @@ Subtask = TypedDict(
 class VertexDetail(TypedDict):
     """The body of /jobs/:jobid/vertices/:vertexid."""
 
-    id: str
+    id: Id
     name: str
     parallelism: int
     maxParallelism: int

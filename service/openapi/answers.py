@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from service.errors import JSON, TABLE
+from service.errors import JSON, TABLE, UnauthorizedRead
 from streamgauge.errors import CollectorError, Overloaded, Unauthorized
-from service.errors import UnauthorizedRead
 
 Json = dict[str, Any]
 
