@@ -17,6 +17,7 @@ from streamgauge.errors import FrameTooLarge, InvalidName, MalformedFrame
 _ID = re.compile(r"[0-9a-f]{32}")
 _STATES = frozenset(get_args(wire.JobState))
 _SHOWN_CHARS = 80
+_NONE = (None, None, None)
 
 
 def place(index: int, frame: wire.Frame) -> str:
@@ -83,6 +84,7 @@ class Admission:
                 "set a push interval in this range"
             )
         self._app(where, frame)
+        self._settings(f"{where}: configuration", frame.configuration or {})
         if frame.job is None:
             self._application_frame(where, frame)
         else:
@@ -95,10 +97,13 @@ class Admission:
             self._length(where, f"app.{field}", getattr(frame.app, field), "name_chars")
 
     def _application_frame(self, where: str, frame: wire.Frame) -> None:
-        if frame.plan is not None or frame.vertices:
+        if frame.plan is not None or frame.vertices or (frame.observed, frame.checkpoints, frame.failures) != _NONE:
             raise MalformedFrame(
-                f"{where}: an application's frame has no plan and no vertices; send them with their job"
+                f"{where}: an application's frame has no plan, vertices, observed metrics, checkpoints and failures; "
+                "send them with their job"
             )
+        if frame.environment is not None:
+            self._environment(f"{where}: environment", frame.environment)
         self._scalars(f"{where}: driver", frame.driver)
         self._scalars(f"{where}: hooks", frame.hooks)
         self._bound(where, "executors", frame.executors)
@@ -123,9 +128,10 @@ class Admission:
         self._scalars(where, executor.metrics)
 
     def _job_frame(self, where: str, frame: wire.Frame, job: wire.Job) -> None:
-        if frame.executors or frame.driver or frame.hooks:
+        if frame.executors or frame.driver or frame.hooks or frame.environment is not None:
             raise MalformedFrame(
-                f"{where}: executors, driver and hooks belong to the application; send them in a frame without job"
+                f"{where}: executors, driver, hooks and environment belong to the application; send them in a frame "
+                "without job"
             )
         self._id(where, "jid", job.jid)
         self._name(where, "name", job.name)
@@ -134,7 +140,13 @@ class Admission:
         for state in job.since_ms:
             if state not in _STATES:
                 raise MalformedFrame(f"{where}: since_ms names {shown(state)}, expected one of {sorted(_STATES)}")
+        self._length(where, "checkpoint_path", job.checkpoint_path, "name_chars")
         self._scalars(where, job.metrics)
+        self._scalars(f"{where}: observed", frame.observed or {})
+        if frame.checkpoints is not None:
+            self._checkpoints(where, frame.checkpoints)
+        if frame.failures is not None:
+            self._failures(where, frame.failures.latest)
         if frame.plan is not None:
             self._plan(where, frame.plan)
         self._bound(where, "vertices", frame.vertices)
@@ -199,6 +211,67 @@ class Admission:
             self._columns(f"{where}: operator {shown(group.operator)}", group.columns, vertex.size)
         if vertex.subtasks is not None:
             self._subtasks(where, vertex.subtasks, vertex.size)
+        self._bound(where, "accumulators", vertex.accumulators)
+        by_operator: dict[str, list[wire.Column]] = {}
+        for accumulator in vertex.accumulators:
+            by_operator.setdefault(accumulator.operator, []).append(accumulator.column)
+        for operator, columns in by_operator.items():
+            self._columns(f"{where}: accumulators of operator {shown(operator)}", tuple(columns), vertex.size)
+
+    def _checkpoints(self, where: str, told: wire.Checkpoints) -> None:
+        self._bound(where, "checkpoints", told.held)
+        self._bound(where, "checkpoints", told.changed)
+        self._unique(where, "micro-batch", map(str, told.held))
+        for checkpoint in told.changed:
+            place = f"{where}: micro-batch {checkpoint.id}"
+            self._length(place, "failure", checkpoint.failure, "text_chars")
+            self._scalars(f"{place}: phases", checkpoint.phases)
+            self._bound(place, "vertices", checkpoint.tasks)
+            self._unique(place, "vertex", (tasks.vertex for tasks in checkpoint.tasks))
+            for tasks in checkpoint.tasks:
+                self._checkpoint_tasks(f"{place}: vertex {shown(tasks.vertex)}", tasks)
+
+    def _checkpoint_tasks(self, where: str, tasks: wire.CheckpointTasks) -> None:
+        self._id(where, "id", tasks.vertex)
+        size = len(tasks.start_ms) // 8
+        if size > self._limits.subtasks:
+            raise FrameTooLarge(
+                f"{where}: {size} subtasks, at most {self._limits.subtasks} are taken: raise the limit subtasks"
+            )
+        for field in ("start_ms", "end_ms", "state_bytes", "commit_ms"):
+            data: bytes = getattr(tasks, field)
+            if len(data) != size * 8:
+                raise MalformedFrame(
+                    f"{where}: {field} has {len(data)} bytes for {size} subtasks, expected {size * 8}: 8 bytes each"
+                )
+
+    def _failures(self, where: str, failures: tuple[wire.Failure, ...], nested: bool = False) -> None:
+        self._bound(where, "failures", failures)
+        for index, failure in enumerate(failures):
+            place = f"{where}: failure {index}"
+            if nested and failure.concurrent:
+                raise MalformedFrame(f"{place}: it stands below another one and has some below itself: send one level")
+            self._length(place, "name", failure.name, "name_chars")
+            self._length(place, "trace", failure.trace, "text_chars")
+            self._length(place, "executor", failure.executor, "name_chars")
+            self._length(place, "endpoint", failure.endpoint, "name_chars")
+            if failure.vertex:
+                self._id(place, "vertex", failure.vertex)
+            self._failures(place, failure.concurrent, nested=True)
+
+    def _settings(self, where: str, settings: Mapping[str, str]) -> None:
+        self._bound(where, "settings", settings)
+        for key, value in settings.items():
+            self._length(where, "setting", key, "name_chars")
+            self._length(where, f"setting {shown(key)}", value, "text_chars")
+
+    def _environment(self, where: str, environment: wire.Environment) -> None:
+        self._length(where, "java_version", environment.java_version, "name_chars")
+        self._length(where, "architecture", environment.architecture, "name_chars")
+        for words in (environment.java_options, environment.class_path):
+            self._bound(where, "settings", words)
+            for word in words:
+                self._length(where, "option", word, "text_chars")
 
     def _columns(self, where: str, columns: tuple[wire.Column, ...], size: int) -> None:
         self._bound(where, "columns", columns)

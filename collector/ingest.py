@@ -173,7 +173,7 @@ class _Write:
         if outcome == "accepted":
             if held is None:
                 self._check_room(where, "apps", len(self.apps))
-            self.apps[frame.app.id] = next_app(frame, self._now_ms, self._now_ns)
+            self.apps[frame.app.id] = next_app(held, frame, self._now_ms, self._now_ns)
         return outcome
 
     def _apply_job(self, where: str, frame: wire.Frame, job: wire.Job) -> Outcome:

@@ -21,6 +21,10 @@ class Limits:
         inputs: Exchanges that a vertex reads; FrameTooLarge.
         subtasks: Subtasks of a vertex, the length of its columns; FrameTooLarge.
         columns: Columns of a vertex, and of each operator; FrameTooLarge.
+        accumulators: Native SQL metrics of a vertex; FrameTooLarge.
+        checkpoints: Micro-batches of a job; FrameTooLarge.
+        failures: Failures of a job, and such as came with one of them; FrameTooLarge.
+        settings: Settings of a configuration, options and class path of a driver; FrameTooLarge.
         job_series: Values held of one job: columns × subtasks; FrameTooLarge. It keeps one job from
             taking the room of all.
         executors: Executors of an application, and executors that a vertex names; FrameTooLarge.
@@ -46,6 +50,10 @@ class Limits:
     inputs: int = 1_000
     subtasks: int = 100_000
     columns: int = 1_000
+    accumulators: int = 4_000
+    checkpoints: int = 32
+    failures: int = 64
+    settings: int = 20_000
     job_series: int = 5_000_000
     executors: int = 10_000
     scalars: int = 2_000

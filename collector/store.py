@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -44,6 +44,28 @@ class SubtaskTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class Accumulated:
+    """A native SQL metric over the subtasks of a vertex; see `wire.Accumulator` for its kind."""
+
+    kind: wire.AccumulatorKind
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointHistory:
+    """
+    A run's micro-batches.
+
+    Args:
+        totals: As the driver told them; `changed` is empty here.
+        held: Batch id → micro-batch, newest first.
+    """
+
+    totals: wire.Checkpoints = field(default_factory=wire.Checkpoints)
+    held: Mapping[int, wire.Checkpoint] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class VertexState:
     """
     One vertex's figures.
@@ -54,6 +76,7 @@ class VertexState:
         columns: Vertex scope.
         operators: Operator id → columns; every operator of `vertex` has an entry.
         subtasks: None until the first task was seen.
+        accumulators: (operator id, metric) → native SQL metric; the id is '' for an exchange.
     """
 
     vertex: wire.Vertex
@@ -63,6 +86,7 @@ class VertexState:
     columns: Columns
     operators: Mapping[str, Columns]
     subtasks: SubtaskTimes | None
+    accumulators: Mapping[tuple[str, str], Accumulated] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +108,7 @@ class JobState:
         modified_ms: Wall time of the latest change of state.
         series: Values held: every column counts its vertex's size.
         ended_ns: Monotonic time of the frame that told the end; None while the job has not ended.
+        configuration, observed, failures: As in `wire.Frame`.
     """
 
     job: wire.Job
@@ -101,6 +126,10 @@ class JobState:
     incomplete: wire.Incomplete
     series: int = 0
     ended_ns: int | None = None
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    observed: Mapping[str, wire.Scalar] = field(default_factory=dict)
+    checkpoints: CheckpointHistory = field(default_factory=CheckpointHistory)
+    failures: wire.Failures = field(default_factory=wire.Failures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +141,8 @@ class AppState:
         executors: Executor id → executor; none that is gone.
         heard_ms: Wall time of the latest frame that was taken in.
         suspended: The driver is silent.
+        end_ms: When the application ended, wall time; −1 while it runs.
+        configuration, environment: As in `wire.Frame`; None where the driver has not told its environment.
     """
 
     app: wire.App
@@ -125,6 +156,9 @@ class AppState:
     heard_ms: int
     suspended: bool
     incomplete: wire.Incomplete
+    end_ms: int = -1
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    environment: wire.Environment | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from collector.admission import shown
-from collector.store import AppState, Column, Columns, JobState, SubtaskTimes, VertexState
+from collector.store import (
+    Accumulated,
+    AppState,
+    CheckpointHistory,
+    Column,
+    Columns,
+    JobState,
+    SubtaskTimes,
+    VertexState,
+)
 from streamgauge import names, wire
 from streamgauge.errors import MalformedFrame
 
+_T = TypeVar("_T")
 _NO_COLUMNS: Columns = {}
 _KNOWN = {metric.name: metric.name for metric in names.METRICS}
 
@@ -35,13 +47,16 @@ def next_job(
         frame's columns.
 
     Raises:
-        MalformedFrame: names a vertex or operator that the plan does not have, or changes a vertex's
-            size without all of its columns.
+        MalformedFrame: names a vertex, operator or micro-batch that is not there, or changes a vertex's size
+            without all of its columns.
 
     Any thread; `before` is not touched.
     """
     same_run = before is not None and frame.attempt == before.attempt
-    vertices = _vertices(where, before.vertices if before is not None and frame.base else {}, frame)
+    # A full frame builds on nothing.
+    base = before if frame.base else None
+    vertices = _vertices(where, {} if base is None else base.vertices, frame)
+    checkpoints = _checkpoints(where, CheckpointHistory() if base is None else base.checkpoints, frame)
     ended = job.state in wire.ENDED_STATES
     if ended:
         vertices = {vertex_id: _without_transient(vertex) for vertex_id, vertex in vertices.items()}
@@ -69,20 +84,25 @@ def next_job(
         seen_ns=now_ns,
         modified_ms=now_ms if changed or before is None else before.modified_ms,
         incomplete=frame.incomplete,
-        series=sum(map(_series, vertices.values())),
+        series=sum(map(_series, vertices.values())) + sum(map(_checkpoint_series, checkpoints.held.values())),
         ended_ns=_ended_ns(before if same_run else None, now_ns) if ended else None,
+        configuration=_kept(frame.configuration, {} if base is None else base.configuration),
+        observed=_kept(frame.observed, {} if base is None else base.observed),
+        checkpoints=checkpoints,
+        failures=_kept(frame.failures, wire.Failures() if base is None else base.failures),
     )
 
 
-def next_app(frame: wire.Frame, now_ms: int, now_ns: int) -> AppState:
+def next_app(before: AppState | None, frame: wire.Frame, now_ms: int, now_ns: int) -> AppState:
     """
-    Return the application after an admitted frame that is newer than what is held.
+    Return the application after an admitted frame that is newer than `before`, None where none is held.
 
-    Every application frame tells all of it, so nothing is carried over: an executor that the frame does
-    not list has gone, even if the frame that said so was lost.
+    Every application frame tells all of it but what hardly ever changes, its configuration and environment: an
+    executor that the frame does not list has gone, even if the frame that said so was lost.
 
     Any thread.
     """
+    base = before if frame.base else None
     return AppState(
         app=frame.app,
         attempt=frame.attempt,
@@ -95,13 +115,37 @@ def next_app(frame: wire.Frame, now_ms: int, now_ns: int) -> AppState:
         heard_ms=now_ms,
         suspended=False,
         incomplete=frame.incomplete,
+        end_ms=frame.end_ms,
+        configuration=_kept(frame.configuration, {} if base is None else base.configuration),
+        environment=_kept(frame.environment, None if base is None else base.environment),
     )
+
+
+def _kept(sent: _T | None, held: _T) -> _T:
+    return held if sent is None else sent
 
 
 def _ended_ns(before: JobState | None, now_ns: int) -> int:
     if before is None or before.ended_ns is None:
         return now_ns
     return before.ended_ns
+
+
+def _checkpoints(where: str, before: CheckpointHistory, frame: wire.Frame) -> CheckpointHistory:
+    told = frame.checkpoints
+    if told is None:
+        return before
+    known = {**before.held, **{checkpoint.id: checkpoint for checkpoint in told.changed}}
+    for checkpoint_id in told.held:
+        if checkpoint_id not in known:
+            raise MalformedFrame(
+                f"{where}: micro-batch {checkpoint_id} is held, but was not sent: send it with the first frame that "
+                "names it"
+            )
+    return CheckpointHistory(
+        totals=msgspec.structs.replace(told, changed=()),
+        held={checkpoint_id: known[checkpoint_id] for checkpoint_id in told.held},
+    )
 
 
 def _vertices(where: str, before: Mapping[str, VertexState], frame: wire.Frame) -> dict[str, VertexState]:
@@ -132,6 +176,7 @@ def _planned(where: str, vertex: wire.Vertex, held: VertexState | None) -> Verte
         columns=held.columns,
         operators={operator.id: held.operators.get(operator.id, _NO_COLUMNS) for operator in vertex.operators},
         subtasks=held.subtasks,
+        accumulators=held.accumulators,
     )
 
 
@@ -154,6 +199,7 @@ def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> Ver
         columns=_merged(held.columns, figures.columns, figures.size),
         operators=operators,
         subtasks=held.subtasks if figures.subtasks is None else _times(figures.subtasks),
+        accumulators=_accumulated(where, held, figures),
     )
     if figures.size != held.size:
         _check_lengths(where, held.size, after)
@@ -162,6 +208,8 @@ def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> Ver
 
 def _check_lengths(where: str, before: int, vertex: VertexState) -> None:
     groups = {"": vertex.columns} | {f"operator {shown(one)}: ": found for one, found in vertex.operators.items()}
+    for (operator, metric), found in vertex.accumulators.items():
+        groups[f"accumulator of operator {shown(operator)}: "] = {metric: found.column}
     for group, columns in groups.items():
         for metric, column in columns.items():
             if len(column.values) != vertex.size:
@@ -183,6 +231,23 @@ def _merged(held: Columns, sent: tuple[wire.Column, ...], size: int) -> Columns:
     for column in sent:
         # The catalogue's own string, so that thousands of vertices do not each keep a copy of every name.
         after[_KNOWN.get(column.metric, column.metric)] = Column(column.values(), _present(column, size))
+    return after
+
+
+def _accumulated(where: str, held: VertexState, figures: wire.VertexColumns) -> Mapping[tuple[str, str], Accumulated]:
+    if not figures.accumulators:
+        return held.accumulators
+    after = dict(held.accumulators)
+    for told in figures.accumulators:
+        if told.operator and told.operator not in held.operators:
+            raise MalformedFrame(
+                f"{where}: operator {shown(told.operator)} of an accumulator is not in the vertex's plan: send the "
+                "plan with the first frame that names a new operator"
+            )
+        column = told.column
+        after[told.operator, column.metric] = Accumulated(
+            told.kind, Column(column.values(), _present(column, figures.size))
+        )
     return after
 
 
@@ -216,6 +281,7 @@ def _without_transient(vertex: VertexState) -> VertexState:
         columns=_lasting(vertex.columns),
         operators={operator: _lasting(columns) for operator, columns in vertex.operators.items()},
         subtasks=vertex.subtasks,
+        accumulators=vertex.accumulators,
     )
 
 
@@ -224,4 +290,8 @@ def _lasting(columns: Columns) -> Columns:
 
 
 def _series(vertex: VertexState) -> int:
-    return vertex.size * (len(vertex.columns) + sum(map(len, vertex.operators.values())))
+    return vertex.size * (len(vertex.columns) + sum(map(len, vertex.operators.values())) + len(vertex.accumulators))
+
+
+def _checkpoint_series(checkpoint: wire.Checkpoint) -> int:
+    return 4 * sum(len(tasks.start_ms) // 8 for tasks in checkpoint.tasks)

@@ -210,6 +210,25 @@ class OperatorColumns(msgspec.Struct, frozen=True, array_like=True):
     columns: tuple[Column, ...]
 
 
+AccumulatorKind = Literal["sum", "size", "timing", "nsTiming", "average"]
+"""Spark's kinds of SQL metrics: a plain number, bytes, ms, ns, and ten times an average."""
+
+
+class Accumulator(msgspec.Struct, frozen=True, array_like=True):
+    """
+    One native SQL metric of a vertex over its subtasks.
+
+    Args:
+        operator: Id of the operator whose metric it is; '' for an exchange that the vertex reads or writes.
+        kind: Spark's; tells what the numbers are.
+        column: int64; `column.metric` is Spark's display name, unique among those of one operator.
+    """
+
+    operator: str
+    kind: AccumulatorKind
+    column: Column
+
+
 class VertexColumns(msgspec.Struct, frozen=True):
     """
     A vertex's figures.
@@ -222,6 +241,7 @@ class VertexColumns(msgspec.Struct, frozen=True):
         columns: Changed columns of vertex scope.
         operators: Changed columns of its operators.
         subtasks: None where nothing has changed.
+        accumulators: Changed ones.
     """
 
     id: str
@@ -231,6 +251,154 @@ class VertexColumns(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
     operators: tuple[OperatorColumns, ...] = ()
     subtasks: Subtasks | None = None
+    accumulators: tuple[Accumulator, ...] = ()
+
+
+class CheckpointTasks(msgspec.Struct, frozen=True):
+    """
+    What the tasks of one vertex did in one micro-batch; int64 columns, one value a subtask.
+
+    Args:
+        vertex: Id of a vertex of the plan.
+        start_ms: Launch, wall time; −1 where it has not been launched.
+        end_ms: End of the success that counts, −1 before it.
+        state_bytes: Memory of its state stores; −1 where it has none or Spark told nothing.
+        commit_ms: Time that it took to commit them; −1 likewise.
+    """
+
+    vertex: str
+    start_ms: bytes
+    end_ms: bytes
+    state_bytes: bytes
+    commit_ms: bytes
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """
+    One micro-batch, in Flink's words a checkpoint; −1 is what Spark has not told.
+
+    Args:
+        id: The batch id.
+        trigger_ms: When it began, wall time.
+        end_ms: −1 while it runs.
+        duration_ms: Of the whole trigger.
+        state_bytes: Memory of all state stores.
+        checkpointed_bytes: Of the state that was written, where the state store tells.
+        input_rows: Rows read, as Spark's progress tells them.
+        output_rows: Rows written, as the sink tells them.
+        phases: Spark's phases of the trigger, ms.
+        failure: Why it FAILED, redacted; '' otherwise.
+        tasks: Of the vertices that ran in it.
+    """
+
+    id: int
+    status: Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
+    trigger_ms: int
+    end_ms: int = -1
+    duration_ms: int = -1
+    state_bytes: int = -1
+    checkpointed_bytes: int = -1
+    input_rows: int = -1
+    output_rows: int = -1
+    phases: dict[str, int] = {}
+    failure: str = ""
+    tasks: tuple[CheckpointTasks, ...] = ()
+
+
+class Spread(msgspec.Struct, frozen=True, array_like=True):
+    """A figure over the completed micro-batches of a run: all of them, its quantiles over the latest 10,000."""
+
+    min: int
+    max: int
+    avg: int
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p999: float
+
+
+class Checkpoints(msgspec.Struct, frozen=True):
+    """
+    The micro-batches of a run.
+
+    Args:
+        completed, failed: Counts of this run.
+        held: Ids of those that are held, newest first: the latest ten, and the latest completed and failed ones.
+        latest_completed, latest_failed: Ids, −1 where there is none.
+        restored: The one from which this run went on, −1 where it began anew.
+        restored_ms: When it did, wall time; −1 likewise.
+        duration_ms, state_bytes, checkpointed_bytes: None where no completed one has told.
+        changed: Those of `held` that are new or have changed.
+    """
+
+    completed: int = 0
+    failed: int = 0
+    held: tuple[int, ...] = ()
+    latest_completed: int = -1
+    latest_failed: int = -1
+    restored: int = -1
+    restored_ms: int = -1
+    duration_ms: Spread | None = None
+    state_bytes: Spread | None = None
+    checkpointed_bytes: Spread | None = None
+    changed: tuple[Checkpoint, ...] = ()
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """
+    A failure of a task, a stage or the whole run; texts are redacted.
+
+    Args:
+        name: Class of the exception.
+        trace: Its text and stack, root causes included.
+        time_ms: Wall time.
+        vertex: Id of the vertex whose task failed; '' where that is not known, or no task did.
+        subtask, attempt: Of that task, −1 likewise.
+        executor: As in `Executor.id`; '' likewise.
+        endpoint: host:port of its block manager; '' likewise.
+        concurrent: What failed with it: below a run's failure its tasks' and stages'.
+    """
+
+    name: str
+    trace: str
+    time_ms: int
+    vertex: str = ""
+    subtask: int = -1
+    attempt: int = -1
+    executor: str = ""
+    endpoint: str = ""
+    concurrent: tuple[Failure, ...] = ()
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """
+    What failed in a run.
+
+    Args:
+        latest: Newest first.
+        forgotten: How many older ones are not held any more.
+    """
+
+    latest: tuple[Failure, ...] = ()
+    forgotten: int = 0
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """
+    The driver's process, redacted.
+
+    Args:
+        java_version: As in Flink: vendor, version and release of the virtual machine.
+        architecture: Of the processor.
+        java_options: Arguments of the virtual machine.
+        class_path: In its order.
+    """
+
+    java_version: str
+    architecture: str
+    java_options: tuple[str, ...]
+    class_path: tuple[str, ...]
 
 
 class Executor(msgspec.Struct, frozen=True):
@@ -276,6 +444,7 @@ class Job(msgspec.Struct, frozen=True):
         level: What can be told: 'task' from the listener bus, 'query' over Spark Connect.
         metrics: Job scope.
         failure: Root cause of FAILED, redacted; '' otherwise.
+        checkpoint_path: Where the query keeps its offsets and state, redacted; '' where unknown.
     """
 
     jid: str
@@ -288,6 +457,7 @@ class Job(msgspec.Struct, frozen=True):
     level: Literal["task", "query"]
     metrics: dict[str, Scalar]
     failure: str = ""
+    checkpoint_path: str = ""
 
 
 class Incomplete(msgspec.Struct, frozen=True):
@@ -313,6 +483,14 @@ class Frame(msgspec.Struct, frozen=True):
         executors: Application frames only: all that are known and those just gone.
         driver: Application frames only: the driver's Status.* metrics.
         hooks: Application frames only: the hooks' own figures, by metric name.
+        end_ms: Application frames only: when it ended, wall time; −1 while it runs.
+        configuration: The application's, or the query's own where it differs; redacted. None where it has not
+            changed.
+        environment: Application frames only; None where it has not changed.
+        observed: Job frames only: what the query's `observe()` has told last, by '<name>.<column>'; None where it
+            has not changed.
+        checkpoints: Job frames only; None where nothing has changed.
+        failures: Job frames only; None where nothing has changed.
     """
 
     version: int
@@ -329,6 +507,12 @@ class Frame(msgspec.Struct, frozen=True):
     driver: dict[str, Scalar] = {}
     hooks: dict[str, Scalar] = {}
     incomplete: Incomplete = Incomplete()
+    end_ms: int = -1
+    configuration: dict[str, str] | None = None
+    environment: Environment | None = None
+    observed: dict[str, Scalar] | None = None
+    checkpoints: Checkpoints | None = None
+    failures: Failures | None = None
 
 
 class _Version(msgspec.Struct):

@@ -148,11 +148,17 @@ def check_snapshot() -> Any:
                     _check_columns(columns, vertex.size)
                     if job.ended_ns is not None:
                         assert names.TRANSIENT.isdisjoint(columns)
+                held += len(vertex.accumulators) * vertex.size
+                _check_columns({key: one.column for key, one in vertex.accumulators.items()}, vertex.size)
                 if vertex.subtasks is not None:
                     for field in ("attempt", "executor", "start_ms", "end_ms"):
                         array = getattr(vertex.subtasks, field)
                         assert array.shape == (vertex.size,)
                         assert not array.flags.writeable
+            assert not job.checkpoints.totals.changed
+            assert tuple(job.checkpoints.held) == job.checkpoints.totals.held
+            for batch in job.checkpoints.held.values():
+                held += sum(4 * len(tasks.start_ms) // 8 for tasks in batch.tasks)
             assert job.series == held
         for app_id, app in snapshot.apps.items():
             assert app.app.id == app_id
@@ -161,7 +167,7 @@ def check_snapshot() -> Any:
     return check
 
 
-def _check_columns(columns: Mapping[str, Any], size: int) -> None:
+def _check_columns(columns: Mapping[Any, Any], size: int) -> None:
     for column in columns.values():
         assert column.values.shape == (size,)
         assert not column.values.flags.writeable

@@ -28,6 +28,19 @@ def _operators(frames, *names):
     return tuple(wire.Operator(f"{index:032x}", name, "", "") for index, name in enumerate(names))
 
 
+def _accumulator(frames, metric, *values):
+    return wire.Accumulator(frames.OPERATOR, "size", frames.column(metric, *values))
+
+
+def _batch(*tasks, **changes):
+    batch = wire.Checkpoint(**({"id": 7, "status": "COMPLETED", "trigger_ms": 5, "tasks": tasks} | changes))
+    return {"checkpoints": wire.Checkpoints(held=(7,), changed=(batch,))}
+
+
+def _failure(**changes):
+    return {"failures": wire.Failures((wire.Failure(**({"name": "E", "trace": "", "time_ms": 1} | changes)),))}
+
+
 MALFORMED = {
     "seq 0": (lambda f: {"seq": 0}, "seq 0 with base 0, expected 0 <= base < seq"),
     "base is seq": (lambda f: {"seq": 2, "base": 2}, "seq 2 with base 2"),
@@ -82,6 +95,33 @@ MALFORMED = {
         lambda f: _vertices(f, subtasks=f.subtasks(0)),
         "subtasks.attempt has 8 bytes for 2 subtasks, expected 16",
     ),
+    "accumulator too short": (
+        lambda f: _vertices(f, accumulators=(_accumulator(f, "spill size", 1),)),
+        f"accumulators of operator '{'b' * 32}': column 'spill size' has 8 bytes for 2 subtasks",
+    ),
+    "accumulator twice": (
+        lambda f: _vertices(f, accumulators=(_accumulator(f, "spill size", 1, 2),) * 2),
+        f"accumulators of operator '{'b' * 32}': two columns of 'spill size'",
+    ),
+    "environment in a job": (lambda f: {"environment": wire.Environment("", "", (), ())}, "belong to the application"),
+    "micro-batch twice": (
+        lambda f: {"checkpoints": wire.Checkpoints(held=(7, 7))},
+        "micro-batch '7' is there twice",
+    ),
+    "vertex of a micro-batch": (lambda f: _batch(wire.CheckpointTasks("V", b"", b"", b"", b"")), "id is 'V'"),
+    "vertex of a micro-batch twice": (
+        lambda f: _batch(*[wire.CheckpointTasks(f.VERTEX, *[bytes(8)] * 4)] * 2),
+        f"micro-batch 7: vertex '{'a' * 32}' is there twice",
+    ),
+    "tasks of a micro-batch": (
+        lambda f: _batch(wire.CheckpointTasks(f.VERTEX, bytes(16), bytes(16), bytes(8), bytes(16))),
+        "state_bytes has 8 bytes for 2 subtasks, expected 16",
+    ),
+    "failures in depth": (
+        lambda f: _failure(concurrent=(wire.Failure("E", "", 1, concurrent=(wire.Failure("E", "", 1),)),)),
+        "failure 0: failure 0: it stands below another one and has some below itself",
+    ),
+    "vertex of a failure": (lambda f: _failure(vertex="V"), "failure 0: vertex is 'V'"),
     "executor index past the end": (
         lambda f: _vertices(f, subtasks=f.subtasks(0, 1)),
         "subtasks.executor has indices from 0 to 1, expected -1 to 0",
@@ -111,8 +151,33 @@ def test_each_subtask_array_is_as_long_as_the_vertex(collector, frames, field):
 
 
 APPLICATION = {
-    "plan": (lambda f: {"plan": f.plan()}, MalformedFrame, "has no plan and no vertices"),
-    "vertices": (lambda f: {"vertices": (f.figures(),)}, MalformedFrame, "has no plan and no vertices"),
+    "observed": (lambda f: {"observed": {"a.b": 1}}, MalformedFrame, "send them with their job"),
+    "checkpoints": (lambda f: {"checkpoints": wire.Checkpoints()}, MalformedFrame, "send them with their job"),
+    "failures": (lambda f: {"failures": wire.Failures()}, MalformedFrame, "send them with their job"),
+    "java version": (
+        lambda f: {"environment": wire.Environment(LONG, "", (), ())},
+        InvalidName,
+        "environment: java_version 'xxx",
+    ),
+    "architecture": (
+        lambda f: {"environment": wire.Environment("", LONG, (), ())},
+        InvalidName,
+        "environment: architecture 'xxx",
+    ),
+    "java option": (
+        lambda f: {"environment": wire.Environment("", "", (LONG * 8,), ())},
+        InvalidName,
+        "environment: option 'xxx",
+    ),
+    "class path": (
+        lambda f: {"environment": wire.Environment("", "", (), (LONG * 8,))},
+        InvalidName,
+        "environment: option 'xxx",
+    ),
+    "setting": (lambda f: {"configuration": {LONG: ""}}, InvalidName, "configuration: setting 'xxx"),
+    "setting's value": (lambda f: {"configuration": {"k": LONG * 8}}, InvalidName, "setting 'k' 'xxx"),
+    "plan": (lambda f: {"plan": f.plan()}, MalformedFrame, "has no plan, vertices, observed metrics"),
+    "vertices": (lambda f: {"vertices": (f.figures(),)}, MalformedFrame, "has no plan, vertices, observed metrics"),
     "executor twice": (
         lambda f: {"executors": (f.executor(),) * 2},
         MalformedFrame,
@@ -144,6 +209,14 @@ NAMES = {
     "long job": (lambda f: {"job": f.job(name=LONG)}, "has 9000 characters, at most 8192 are taken"),
     "trigger": (lambda f: {"job": f.job(trigger=LONG)}, "trigger 'xxx"),
     "failure": (lambda f: {"job": f.job(failure=LONG * 8)}, "failure 'xxx"),
+    "checkpoint path": (lambda f: {"job": f.job(checkpoint_path=LONG)}, "checkpoint_path 'xxx"),
+    "observed": (lambda f: {"observed": {"": 1}}, "observed: metric name '' has 0 characters"),
+    "batch's failure": (lambda f: _batch(failure=LONG * 8), "micro-batch 7: failure 'xxx"),
+    "batch's phase": (lambda f: _batch(phases={"": 1}), "micro-batch 7: phases: metric name ''"),
+    "failure's name": (lambda f: _failure(name=LONG), "failure 0: name 'xxx"),
+    "failure's trace": (lambda f: _failure(trace=LONG * 8), "failure 0: trace 'xxx"),
+    "failure's executor": (lambda f: _failure(executor=LONG), "failure 0: executor 'xxx"),
+    "failure's endpoint": (lambda f: _failure(endpoint=LONG), "failure 0: endpoint 'xxx"),
     "text metric": (lambda f: {"job": f.job(metrics={"bottleneck": LONG * 8})}, "metric 'bottleneck' 'xxx"),
     "metric": (lambda f: {"job": f.job(metrics={"": 1})}, "metric name '' has 0 characters, expected 1 to 512"),
     "long metric": (lambda f: _vertices(f, columns=(f.column("m" * 513, 1, 2),)), "has 513 characters"),
@@ -201,6 +274,22 @@ BOUNDS = {
         lambda f: [f.frame(**_vertices(f, columns=(f.column("numRecordsIn", 1, 2), f.column("numRecordsOut", 1, 2))))],
         "2 columns, at most 1",
     ),
+    "accumulators": (
+        lambda f: [f.frame(**_vertices(f, accumulators=(_accumulator(f, "a", 1, 2), _accumulator(f, "b", 1, 2))))],
+        "2 accumulators, at most 1",
+    ),
+    "checkpoints": (
+        lambda f: [
+            f.frame(
+                checkpoints=wire.Checkpoints(
+                    held=(8, 7), changed=tuple(wire.Checkpoint(i, "FAILED", 5) for i in (8, 7))
+                )
+            )
+        ],
+        "2 checkpoints, at most 1",
+    ),
+    "failures": (lambda f: [f.frame(**_failure(concurrent=(wire.Failure("E", "", 1),) * 2))], "2 failures, at most 1"),
+    "settings": (lambda f: [f.frame(configuration={"a": "1", "b": "2"})], "2 settings, at most 1"),
     "executors": (lambda f: [f.app_frame(executors=(f.executor("1"), f.executor("2")))], "2 executors, at most 1"),
     "scalars": (lambda f: [f.frame(job=f.job(metrics={"uptime": 1, "downtime": 2}))], "2 scalars, at most 1"),
     "jobs": (
@@ -211,6 +300,7 @@ BOUNDS = {
 
 
 FIGURES = {
+    "checkpoints": lambda f: {"checkpoints": wire.Checkpoints(held=(8, 7))},
     "vertices": lambda f: {"plan": None, "vertices": (f.figures(), f.figures(ALIEN))},
     "operators": lambda f: _vertices(
         f, operators=(wire.OperatorColumns("b" * 32, ()), wire.OperatorColumns(ALIEN, ()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from streamgauge.errors import NeedsFullFrame
 
 VERTICES = tuple(f"{number:032x}" for number in range(3))
 OPERATORS = tuple(f"{number:032x}" for number in range(8, 10))
+UNTOLD = {"configuration": {}, "observed": {}, "failures": wire.Failures()}
 METRICS = ("numRecordsIn", "numRecordsOut", "busyTimeMsPerSecond")
 
 
@@ -31,6 +33,8 @@ class Vertex:
     parallelism: int = 0
     # (operator or '', metric) -> (values, present, changed)
     columns: dict[tuple[str, str], tuple[list[int], list[bool], int]] = field(default_factory=dict)
+    # The same for native metrics.
+    accumulators: dict[tuple[str, str], tuple[list[int], int]] = field(default_factory=dict)
     starts: tuple[list[int], int] | None = None
 
     def grow(self, more: int, seq: int) -> None:
@@ -38,6 +42,8 @@ class Vertex:
         self.resized = seq
         for key, (values, present, changed) in self.columns.items():
             self.columns[key] = ([*values, *[0] * more], [*present, *[False] * more], changed)
+        for key, (values, changed) in self.accumulators.items():
+            self.accumulators[key] = ([*values, *[0] * more], changed)
         if self.starts is not None:
             self.starts = ([*self.starts[0], *[-1] * more], self.starts[1])
 
@@ -63,6 +69,11 @@ class Sender:
         self.rows = 0
         self.plan_changed = 1
         self.vertices: dict[str, Vertex] = {}
+        # What travels whole when it changes, and the seq of the frame that first told its latest value.
+        self.whole: dict[str, tuple[Any, int]] = dict.fromkeys(UNTOLD, (None, 0))
+        # Batch id -> (micro-batch, changed), newest first.
+        self.batches: dict[int, tuple[wire.Checkpoint, int]] = {}
+        self.batches_changed = 0
 
     def acknowledge(self, frame: wire.Frame) -> None:
         if frame.attempt.start_ms == self.run:
@@ -73,11 +84,14 @@ class Sender:
         return {
             "state": self.state,
             "metrics": {"numInputRows": self.rows},
+            "whole": {name: UNTOLD[name] if value is None else value for name, (value, _) in self.whole.items()},
+            "batches": [batch for batch, _ in self.batches.values()],
             "vertices": {
                 vertex_id: {
                     "parallelism": vertex.parallelism,
                     "size": vertex.size,
                     "operators": vertex.operators,
+                    "accumulators": {key: values for key, (values, _) in vertex.accumulators.items()},
                     "columns": {
                         key: list(zip(values, present, strict=True))
                         for key, (values, present, _) in vertex.columns.items()
@@ -104,7 +118,13 @@ class Sender:
             job=frames.job(self.jid, state=self.state, metrics={"numInputRows": self.rows}),
             plan=self._plan(frames) if self.plan_changed > base else None,
             vertices=tuple(figures),
+            checkpoints=self._checkpoints(base) if self.batches_changed > base else None,
+            **{name: value for name, (value, changed) in self.whole.items() if changed > base},
         )
+
+    def _checkpoints(self, base: int) -> wire.Checkpoints:
+        changed = tuple(batch for batch, seq in self.batches.values() if seq > base)
+        return wire.Checkpoints(completed=len(self.batches), held=tuple(self.batches), changed=changed)
 
     def _plan(self, frames) -> wire.Plan:
         return wire.Plan(
@@ -130,6 +150,11 @@ class Sender:
             columns=tuple(groups.pop("", ())),
             operators=tuple(wire.OperatorColumns(operator, tuple(columns)) for operator, columns in groups.items()),
             subtasks=subtasks,
+            accumulators=tuple(
+                wire.Accumulator(operator, "sum", frames.column(metric, *values))
+                for (operator, metric), (values, changed) in vertex.accumulators.items()
+                if changed > since
+            ),
         )
 
 
@@ -137,11 +162,14 @@ def _held(job) -> dict:
     return {
         "state": job.state,
         "metrics": dict(job.job.metrics),
+        "whole": {name: getattr(job, name) for name in UNTOLD},
+        "batches": list(job.checkpoints.held.values()),
         "vertices": {
             vertex_id: {
                 "parallelism": vertex.parallelism,
                 "size": vertex.size,
                 "operators": len(vertex.operators),
+                "accumulators": {key: one.column.values.tolist() for key, one in vertex.accumulators.items()},
                 "columns": {
                     (operator, metric): list(
                         zip(
@@ -194,12 +222,35 @@ class Network:
                     values = random.choices(range(3), k=vertex.size)
                     present = random.choices([True, False], weights=[3, 1], k=vertex.size)
                     vertex.columns[operator, metric] = (values, present, now)
+            if random.random() < 0.3:
+                vertex.accumulators[operator, "spill size"] = (random.choices(range(3), k=vertex.size), now)
         if random.random() < 0.3:
             vertex.starts = (random.choices(range(-1, 3), k=vertex.size), now)
 
     def read_rows(self, random: Random, one: Sender) -> None:
         """A figure of the job itself moves, which every frame tells."""
         one.rows += 1
+
+    def tell(self, random: Random, one: Sender) -> None:
+        """Something changes that travels whole."""
+        told = {
+            "configuration": {"spark.sql.shuffle.partitions": str(one.seq)},
+            "observed": {"seen.rows": one.seq},
+            "failures": wire.Failures((wire.Failure("E", "E: it broke", one.seq),)),
+        }
+        name = random.choice(list(told))
+        one.whole[name] = (told[name], one.seq + 1)
+
+    def batch(self, random: Random, one: Sender) -> None:
+        """A micro-batch begins, or the latest one ends; three are held."""
+        now = one.batches_changed = one.seq + 1
+        latest = max(one.batches, default=0)
+        if one.batches and one.batches[latest][0].status == "IN_PROGRESS":
+            one.batches[latest] = (wire.Checkpoint(latest, "COMPLETED", 5, 6), now)
+            return
+        tasks = wire.CheckpointTasks(VERTICES[0], *[bytes(16)] * 4)
+        begun = {latest + 1: (wire.Checkpoint(latest + 1, "IN_PROGRESS", 5, tasks=(tasks,)), now)}
+        one.batches = dict(list((begun | one.batches).items())[:3])
 
     def end(self, random: Random, one: Sender) -> None:
         """The query fails."""
@@ -293,6 +344,8 @@ WEIGHTS = {
     "plan": 1,
     "measure": 6,
     "read_rows": 1,
+    "tell": 2,
+    "batch": 2,
     "end": 1,
     "restart": 1,
     "forget": 1,

@@ -256,6 +256,64 @@ def test_application_frame_tells_all(collector, frames):
     assert (dict(app.driver), dict(app.hooks)) == ({}, {"events": 2})
 
 
+def test_what_hardly_changes_is_carried_over_until_a_full_frame(collector, frames):
+    """None says that configuration and environment are as they were; a full frame says all there is."""
+    environment = wire.Environment("17", "amd64", (), ())
+    collector.push(frames.app_frame(configuration={"a": "1"}, environment=environment))
+    collector.push(frames.app_frame(seq=2, base=1))
+    app = collector.store.snapshot().apps["app-1"]
+    assert (dict(app.configuration), app.environment, app.end_ms) == ({"a": "1"}, environment, -1)
+    collector.push(frames.app_frame(seq=3, base=2, configuration={"b": "2"}, end_ms=5))
+    app = collector.store.snapshot().apps["app-1"]
+    assert (dict(app.configuration), app.environment, app.end_ms) == ({"b": "2"}, environment, 5)
+    collector.push(frames.app_frame(seq=4))
+    app = collector.store.snapshot().apps["app-1"]
+    assert (dict(app.configuration), app.environment, app.end_ms) == ({}, None, -1)
+
+
+def test_micro_batch_that_was_never_sent_is_malformed(held, frames):
+    """Those that are held must have been sent; those that are not held any more leave."""
+    seven = wire.Checkpoint(7, "COMPLETED", 5)
+    held.push(_delta(frames, checkpoints=wire.Checkpoints(held=(7,), changed=(seven,))))
+    with pytest.raises(MalformedFrame, match="micro-batch 6 is held, but was not sent"):
+        held.push(frames.frame(seq=3, base=2, checkpoints=wire.Checkpoints(held=(7, 6))))
+    eight = wire.Checkpoint(8, "IN_PROGRESS", 6)
+    held.push(frames.frame(seq=3, base=2, checkpoints=wire.Checkpoints(completed=1, held=(8,), changed=(eight,))))
+    history = held.job().checkpoints
+    assert (dict(history.held), history.totals.completed) == ({8: eight}, 1)
+
+
+def test_accumulator_of_an_unknown_operator_is_malformed(held, frames):
+    """An accumulator belongs to an operator of the plan, or to an exchange."""
+    column = frames.column("spill size", 1, 2)
+    held.push(_delta(frames, frames.figures(accumulators=(wire.Accumulator("", "size", column),))))
+    with pytest.raises(
+        MalformedFrame, match=f"operator '{NEW_OPERATOR}' of an accumulator is not in the vertex's plan"
+    ):
+        held.push(
+            frames.frame(
+                seq=3,
+                base=2,
+                vertices=(frames.figures(accumulators=(wire.Accumulator(NEW_OPERATOR, "size", column),)),),
+            )
+        )
+    assert list(held.job().vertices[frames.VERTEX].accumulators) == [("", "spill size")]
+
+
+def test_grown_vertex_takes_all_its_accumulators_anew(held, frames):
+    """An accumulator of the old size cannot stand beside columns of the new one."""
+    old = wire.Accumulator(frames.OPERATOR, "sum", frames.column("spill size", 1, 2))
+    held.push(_delta(frames, frames.figures(accumulators=(old,))))
+    grown = frames.figures(
+        size=3,
+        columns=(frames.column("numRecordsIn", 1, 2, 3), frames.column("busyTimeMsPerSecond", 1.0, 2.0, 3.0)),
+        operators=(wire.OperatorColumns(frames.OPERATOR, (frames.column("numRecordsIn", 3, 4, 5),)),),
+        subtasks=frames.subtasks(0, 0, 0),
+    )
+    with pytest.raises(MalformedFrame, match="size changed from 2 to 3, but column 'spill size' was not sent"):
+        held.push(frames.frame(seq=3, base=2, vertices=(grown,)))
+
+
 def test_query_that_another_driver_starts_anew_is_restarting(held, frames):
     """The driver cannot know that the query ran before; until its first batch the job is RESTARTING, then RUNNING."""
     again = wire.Attempt(9_000_000_000_000, "run-2")
