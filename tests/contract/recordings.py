@@ -6,7 +6,7 @@ import csv
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,11 @@ class Recording:
         return path if self.method == "GET" else f"{self.method} {path}"
 
     @property
+    def request(self) -> str:
+        """The resource with the query, if it had one."""
+        return self.resource + self.path[len(self.path.partition("?")[0]) :]
+
+    @property
     def body(self) -> Any:
         return json.loads(self.text) if self.text.strip() else None
 
@@ -76,7 +81,7 @@ class Recording:
         Return where an answer to the same request differs, in order.
 
         Args:
-            ids: What stands here for ids and names of the recorded Flink.
+            ids: What stands here for ids of the recorded Flink.
         """
         if answer.status != self.status:
             return [Difference("status", self.status, answer.status)]
@@ -86,9 +91,9 @@ class Recording:
         if self.method == "HEAD":
             return found
         if self.status != "200":
-            expected = functools.reduce(lambda text, pair: text.replace(*pair), ids.items(), self.text)
-            if answer.body != json.loads(expected):
-                found.append(Difference("message", expected.strip(), json.dumps(answer.body)))
+            expected = json.loads(replaced(self.text, ids))
+            if answer.body != expected:
+                found.append(Difference("message", _words(expected), _words(answer.body)))
             return found
         return found + compare(shapes()[self._kind], self.body, answer.body)
 
@@ -100,6 +105,18 @@ class Answer:
     status: str
     content_type: str
     body: Any
+
+
+def replaced(text: str, ids: Mapping[str, str]) -> str:
+    """Return a text of the recorded Flink's with what stands here for its ids."""
+    return functools.reduce(lambda told, pair: told.replace(*pair), ids.items(), text)
+
+
+def _words(body: Any) -> str:
+    match body:
+        case {"errors": [*messages]}:
+            return " ".join(map(str, messages))
+    return json.dumps(body)
 
 
 @functools.cache
@@ -121,20 +138,25 @@ def shapes() -> dict[tuple[str, tuple[str, ...]], Shape]:
 
 @dataclass(frozen=True, slots=True)
 class Documented:
-    """A row of the table of differences; `*` in a resource or a place stands for anything."""
+    """A row of the table of differences; its request is a resource, with a query or not, and `*` is anything."""
 
-    resource: str
+    request: str
     difference: Difference
     why: str
 
-    def covers(self, resource: str, difference: Difference) -> bool:
+    def covers(self, recording: Recording, difference: Difference) -> bool:
         """Tell whether it is this difference that the row gives the reason of."""
         return (
-            _matches(self.resource, resource)
+            (_matches(self.request, recording.resource) or _matches(self.request, recording.request))
             and _matches(self.difference.place, difference.place)
             and _matches(self.difference.flink, difference.flink)
             and _matches(self.difference.here, difference.here)
         )
+
+
+def unlisted(recording: Recording, differences: Iterable[Difference]) -> list[Difference]:
+    """Return those of the differences in an answer that no row of the table gives a reason for."""
+    return [each for each in differences if not any(row.covers(recording, each) for row in documented())]
 
 
 def _matches(pattern: str, text: str) -> bool:
@@ -143,7 +165,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 @functools.cache
 def documented() -> tuple[Documented, ...]:
-    """Return the rows of the one table of `docs/flink-rest.md` that has a reason in its last column."""
+    """Return the rows of the table of differences in `docs/flink-rest.md`."""
     lines = iter(DOCUMENT.read_text().splitlines())
     for line in lines:
         if line == "| request | Flink | here | why |":
@@ -156,7 +178,7 @@ def parse_row(line: str) -> Documented:
     """
     Return a row of the table.
 
-    The request is a resource and, where a body differs, a place in it, each in backquotes.
+    The request is a resource and a place: 'status', 'content type', 'message', or one in the body.
 
     Raises:
         ValueError: it is none.
@@ -165,7 +187,7 @@ def parse_row(line: str) -> Documented:
     if len(cells) != 4 or not all(cells):
         raise ValueError(f"no row of four cells: {line}")
     request, flink, here, why = cells
-    named = re.fullmatch(r"`([^`]+)`(?: `([^`]*)`)?", request)
+    named = re.fullmatch(r"`([^`]+)` `([^`]+)`", request)
     if named is None:
         raise ValueError(f"a resource and a place, each in backquotes, were expected: {request}")
-    return Documented(named[1], Difference(named[2] or "", flink.strip("`"), here.strip("`")), why)
+    return Documented(named[1], Difference(named[2], flink.strip("`"), here.strip("`")), why)

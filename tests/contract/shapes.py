@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 ADDITIONS = "streamgauge"
@@ -31,7 +31,7 @@ _PLAIN_TEXTS = {"id", "long as text", "double as text", "boolean as text", "word
 
 @dataclass(frozen=True, order=True, slots=True)
 class Difference:
-    """One place of a body, what is there in Flink, and what is there here."""
+    """One place of an answer, what is there in Flink, and what is there here; 'body' is the body as a whole."""
 
     place: str
     flink: str
@@ -192,7 +192,7 @@ def compare(shape: Shape, recorded: Any, given: Any) -> list[Difference]:
     for place, was_filled in _filled(recorded).items():
         if ours.get(place, was_filled) != was_filled:
             found.add(Difference(place, *(("filled", "empty") if was_filled else ("empty", "filled"))))
-    return sorted(found)
+    return sorted(replace(each, place=each.place or "body") for each in found)
 
 
 def _filled(value: Any) -> dict[str, bool]:
