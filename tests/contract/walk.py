@@ -29,19 +29,22 @@ class Places:
     What stands here for the recorded Flink's ids.
 
     Args:
-        ids: Jobs, applications and executors.
+        ids: Jobs and executors.
+        applications: Those that are asked for as applications: Flink gives one the id of its only job.
         vertices: Recorded job → recorded vertex → ours.
         checkpoints: Recorded job → the checkpoint to ask for.
     """
 
     ids: dict[str, str] = field(default_factory=dict)
+    applications: dict[str, str] = field(default_factory=dict)
     vertices: dict[str, dict[str, str]] = field(default_factory=dict)
     checkpoints: dict[str, str] = field(default_factory=dict)
 
     def of(self, recording: Recording) -> dict[str, str]:
         """Return the ids that a recorded request and its answer name; those of vertices are their job's."""
         job = next((jid for jid in self.vertices if jid in recording.path), "")
-        found = {**self.ids, **self.vertices.get(job, {})}
+        asked_of = self.applications if recording.resource.startswith("/applications/") else {}
+        found = {**self.ids, **self.vertices.get(job, {}), **asked_of}
         return {**found, **{key.upper(): value.upper() for key, value in found.items() if key.upper() != key}}
 
     def target(self, recording: Recording) -> str:
