@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 from collector.store import AppState, Snapshot
 from streamgauge import names, wire
+
+
+def application_id(spark_id: str) -> str:
+    """Return Flink's id, 32 hex digits, for the application that Spark calls `spark_id`: its MD5."""
+    return hashlib.md5(spark_id.encode(), usedforsecurity=False).hexdigest()
 
 
 def applications(snapshot: Snapshot) -> list[AppState]:

@@ -3,6 +3,7 @@ What a failure looks like from outside: one table from error to status, one body
 
 CollectorError (streamgauge.errors)
   RequestError     UnauthorizedRead 401 · ForbiddenHost · ForbiddenOrigin 403 · BodyTimeout 408
+  QueryError       Missing 404
   CapacityError    TooManyPushes 429
 """
 
@@ -19,9 +20,9 @@ from streamgauge.errors import CollectorError, UnresolvableParameter
 JSON = "application/json; charset=UTF-8"
 """Flink's Content-Type, to the letter."""
 
-_NOT_FOUND = "org.apache.flink.runtime.rest.NotFoundException: "
-_HANDLER = "org.apache.flink.runtime.rest.handler.RestHandlerException: "
-_PARAMETERS = _HANDLER + "Bad request, could not parse parameters: "
+NOT_FOUND = "org.apache.flink.runtime.rest.NotFoundException: "
+HANDLER = "org.apache.flink.runtime.rest.handler.RestHandlerException: "
+_PARAMETERS = HANDLER + "Bad request, could not parse parameters: "
 
 
 class RequestError(CollectorError):
@@ -42,6 +43,19 @@ class ForbiddenOrigin(RequestError):
 
 class BodyTimeout(RequestError):
     """The body did not arrive in time."""
+
+
+class Missing(errors.QueryError):
+    """
+    What Flink answers 404 to in the words of one handler.
+
+    Args:
+        prefix: The exception that Flink names, as NOT_FOUND and HANDLER; '' where it names none.
+        message: The handler's words.
+    """
+
+    def __init__(self, prefix: str, message: str) -> None:
+        super().__init__(prefix + message)
 
 
 class TooManyPushes(errors.Overloaded):
@@ -68,10 +82,11 @@ TABLE: dict[type[CollectorError], Row] = {
     errors.Unauthorized: Row(401),
     errors.NeedsFullFrame: Row(409),
     errors.WrongType: Row(415),
-    errors.UnknownJob: Row(404, _NOT_FOUND),
-    errors.UnknownVertex: Row(404, _NOT_FOUND),
-    errors.UnknownSubtask: Row(404, _HANDLER),
-    errors.UnknownTaskManager: Row(404, _NOT_FOUND),
+    errors.UnknownJob: Row(404, NOT_FOUND),
+    errors.UnknownVertex: Row(404, NOT_FOUND),
+    errors.UnknownSubtask: Row(404, HANDLER),
+    errors.UnknownTaskManager: Row(404, NOT_FOUND),
+    Missing: Row(404),
     UnresolvableParameter: Row(400, _PARAMETERS),
     errors.Overloaded: Row(503),
     errors.FrameTooLarge: Row(413),

@@ -52,8 +52,10 @@ SHUFFLE_INPUT = "Shuffle.Netty.Input."
 
 BUSY_TIME = "busyTimeMsPerSecond"
 BACK_PRESSURED_TIME = "backPressuredTimeMsPerSecond"
+IDLE_TIME = "idleTimeMsPerSecond"
+CURRENT_INPUT_WATERMARK = "currentInputWatermark"
 
-TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, "idleTimeMsPerSecond"})
+TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME})
 """Taken away when a job ends, as Flink's store does."""
 
 PENDING_RECORDS = "pendingRecords"

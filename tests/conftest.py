@@ -66,8 +66,8 @@ def longs(*values: int) -> bytes:
     return np.array(values, dtype="<i8").tobytes()
 
 
-def vertex_columns(body: dict[str, Any]) -> wire.VertexColumns:
-    """One vertex of a recorded job; the last of two subtasks does not tell its busy time."""
+def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
+    """One vertex of a recorded job; the last of two subtasks does not tell its busy time, a source no watermark."""
     size = body["parallelism"]
     metrics = body["metrics"]
     whole = {
@@ -81,6 +81,9 @@ def vertex_columns(body: dict[str, Any]) -> wire.VertexColumns:
     columns.append(wire.column(names.NUM_RECORDS_IN + names.PER_SECOND, rate))
     columns.append(wire.column(names.NUM_RECORDS_OUT + names.PER_SECOND, rate))
     columns.append(wire.column(names.BUSY_TIME, np.array([2.0, np.nan][:size]), np.array([True, False][:size])))
+    columns.append(wire.column(names.BACK_PRESSURED_TIME, np.full(size, 3)))
+    if not source:
+        columns.append(wire.column(names.CURRENT_INPUT_WATERMARK, np.full(size, NOW_MS - 3_000)))
     operator = wire.OperatorColumns(
         body["id"],
         (
@@ -150,7 +153,7 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
         1000,
         job,
         plan,
-        tuple(vertex_columns(vertex) for vertex in body["vertices"]),
+        tuple(vertex_columns(vertex, "inputs" not in nodes[vertex["id"]]) for vertex in body["vertices"]),
         incomplete=wire.Incomplete(live_updates=3),
     )
 

@@ -64,6 +64,10 @@ COUNTS = {
     "write-records": names.NUM_RECORDS_OUT,
 }
 _LONG = 2.0**63
+Chosen = slice | npt.NDArray[np.intp]
+"""Subtasks of a vertex, as an index of its columns."""
+ALL = slice(None)
+
 _TIMES = {"accumulated-backpressured-time": 0, "accumulated-idle-time": 0, "accumulated-busy-time": 0.0}
 """Not measured: the catalogue has no accumulated times, and Flink has no word for not knowing them."""
 
@@ -82,52 +86,50 @@ class Count:
     known: npt.NDArray[np.bool_]
 
 
-def counts(state: VertexState) -> dict[str, Count]:
-    """Return a vertex's counts by Flink's key."""
-    return {key: _count(state, metric) for key, metric in COUNTS.items()}
+def counts(state: VertexState, chosen: Chosen = ALL) -> dict[str, Count]:
+    """Return the counts of a vertex's chosen subtasks by Flink's key."""
+    return {key: _count(state, metric, chosen) for key, metric in COUNTS.items()}
 
 
-def _count(state: VertexState, metric: str) -> Count:
+def _count(state: VertexState, metric: str, chosen: Chosen) -> Count:
     column = state.columns.get(metric)
     if column is None:
-        return Count(np.zeros(state.size, dtype=np.int64), np.zeros(state.size, dtype=np.bool_))
+        none = np.zeros(state.size, dtype=np.int64)[chosen]
+        return Count(none, none.astype(np.bool_))
+    values = column.values[chosen]
     # A count that came as a float and is none, NaN or past a Java long, is not known.
-    known = np.abs(column.values) < _LONG if column.values.dtype.kind == "f" else np.ones(state.size, dtype=np.bool_)
+    known = np.abs(values) < _LONG if values.dtype.kind == "f" else np.ones(len(values), dtype=np.bool_)
     if column.present is not None:
-        known = known & column.present
-    return Count(np.where(known, column.values, 0).astype(np.int64), known)
+        known = known & column.present[chosen]
+    return Count(np.where(known, values, 0).astype(np.int64), known)
 
 
-def of_vertex(state: VertexState) -> Io:
+def of_vertex(state: VertexState, chosen: Chosen = ALL) -> Io:
     """
-    Return the sums over a vertex's subtasks.
+    Return the sums over a vertex's chosen subtasks.
 
     A count is complete if every subtask has a value; what has none counts as 0, as in Flink.
     """
     body: dict[str, int | float] = {}
-    for key, count in counts(state).items():
+    for key, count in counts(state, chosen).items():
         body[key] = int(count.values.sum())
         # Without a single subtask nothing is known, though nothing is missing either.
         body[f"{key}-complete"] = bool(count.known.size and count.known.all())
     return cast(Io, {**body, **_TIMES})
 
 
-def of_subtasks(state: VertexState) -> list[Io]:
-    """Return each subtask's counts; one that it does not have is 0 and not complete."""
-    rows: list[dict[str, int | float]] = [{} for _ in range(state.size)]
-    for key, count in counts(state).items():
-        complete = f"{key}-complete"
-        for row, value, known in zip(rows, count.values.tolist(), count.known.tolist(), strict=True):
-            row[key] = value
-            row[complete] = known
-    return [cast(Io, {**row, **_TIMES}) for row in rows]
+def of_subtasks(state: VertexState, chosen: Chosen = ALL) -> list[Io]:
+    """Return each chosen subtask's counts; one that it does not have is 0 and not complete."""
+    told = counts(state, chosen)
+    keys = [key for name in told for key in (name, f"{name}-complete")]
+    values = [each.tolist() for count in told.values() for each in (count.values, count.known)]
+    return [cast(Io, {**dict(zip(keys, row, strict=True)), **_TIMES}) for row in zip(*values, strict=True)]
 
 
-def spreads(state: VertexState) -> Spreads:
-    """Return the spread of each figure over the subtasks."""
-    spread_of = {key: spread(count.values) for key, count in counts(state).items()}
-    unmeasured = spread(np.zeros(state.size, dtype=np.int64))
-    return cast(Spreads, {**spread_of, **dict.fromkeys(_TIMES, unmeasured)})
+def spreads(state: VertexState, chosen: Chosen = ALL) -> Spreads:
+    """Return the spread of each figure over the chosen subtasks."""
+    spread_of = {key: spread(count.values) for key, count in counts(state, chosen).items()}
+    return cast(Spreads, {**spread_of, **dict.fromkeys(_TIMES, spread(np.zeros(0, dtype=np.int64)))})
 
 
 def spread(values: Whole) -> Spread:

@@ -8,6 +8,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from collector.store import JobState, Snapshot
+from service.cluster import application_id
 from service.flink import io
 from service.flink.ids import Id
 from service.flink.plan import Plan, plan
@@ -152,7 +153,7 @@ def ids(query: Query) -> JobIds:
 
 def overview(query: Query) -> JobsOverview:
     """Answer /jobs/overview."""
-    return {"jobs": [_summary(state, query.now_ms) for state in in_order(query.snapshot)]}
+    return {"jobs": [summary(state, query.now_ms) for state in in_order(query.snapshot)]}
 
 
 def in_order(snapshot: Snapshot) -> list[JobState]:
@@ -160,7 +161,8 @@ def in_order(snapshot: Snapshot) -> list[JobState]:
     return sorted(snapshot.jobs.values(), key=lambda state: (state.state in ENDED_STATES, -state.first_start_ms))
 
 
-def _summary(state: JobState, now_ms: int) -> JobSummary:
+def summary(state: JobState, now_ms: int) -> JobSummary:
+    """Return a job as it stands in lists of jobs."""
     counts = task_counts(state, state.vertices.values())
     return {
         "jid": state.job.jid,
@@ -202,7 +204,7 @@ def detail(query: Query) -> JobDetail:
     states = Counter(vertex_state(state, vertex) for vertex in state.vertices.values())
     return {
         "jid": state.job.jid,
-        "application-id": state.job.jid,
+        "application-id": application_id(state.app.id),
         "name": state.job.name,
         "isStoppable": False,
         "state": state.state,

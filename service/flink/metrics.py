@@ -82,6 +82,29 @@ def subtask(query: Query) -> Body:
     return [{"id": name, "value": text(value)} for name, value in found if value is not None]
 
 
+def coordinators(_query: Query) -> Body:
+    """Answer …/vertices/:vertexid/jm-operator-metrics: no operator of Spark's has metrics in the driver."""
+    return []
+
+
+def watermarks(query: Query) -> Body:
+    """
+    Answer …/vertices/:vertexid/watermarks; a subtask that has none, as a source's, is left out.
+
+    Raises:
+        UnknownJob: never seen, or evicted.
+        Missing: the job has no such vertex.
+    """
+    column = query.job_vertex().columns.get(names.CURRENT_INPUT_WATERMARK)
+    if column is None:
+        return []
+    known = columns.subtasks(column)
+    return [
+        {"id": f"{index}.{names.CURRENT_INPUT_WATERMARK}", "value": text(value)}
+        for index, value in zip(known.tolist(), column.values[known].tolist(), strict=True)
+    ]
+
+
 def series(state: VertexState) -> Iterator[tuple[str, Column]]:
     """Yield every column of a vertex and its operators, under its name in a metric id without the subtask."""
     yield from state.columns.items()

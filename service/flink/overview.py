@@ -1,4 +1,4 @@
-"""The cluster at a glance: /config and /overview."""
+"""The cluster at a glance: /config, /overview and /datasets."""
 
 from __future__ import annotations
 
@@ -44,6 +44,19 @@ ClusterOverview = TypedDict(
 )
 
 
+class DataSet(TypedDict):
+    """A result that Flink keeps between jobs."""
+
+    id: str
+    isComplete: bool
+
+
+class DataSets(TypedDict):
+    """The body of /datasets."""
+
+    dataSets: list[DataSet]
+
+
 def config(_query: Query) -> DashboardConfig:
     """Answer /config. Whatever would change a job is switched off."""
     local = time.localtime()
@@ -73,3 +86,8 @@ def overview(query: Query) -> ClusterOverview:
         "flink-version": FLINK_VERSION,
         "flink-commit": _REVISION,
     }
+
+
+def datasets(_query: Query) -> DataSets:
+    """Answer /datasets: Spark's caches belong to their application, none is kept between jobs."""
+    return {"dataSets": []}

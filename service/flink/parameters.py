@@ -32,12 +32,15 @@ def _list(items: Mapping[str, object]) -> dict[str, object]:
 
 
 _INDEX = {"type": "integer", "minimum": 0, "maximum": _MAX_INT}
+_INT = {"type": "integer", "minimum": -_MAX_INT - 1, "maximum": _MAX_INT}
 _ID = {"type": "string", "pattern": PATTERN}
 _TEXT = {"type": "string", "minLength": 1}
 
 PATH: dict[str, Parameter] = {
     "applicationid": Parameter(_TEXT, "An application: 32 hex digits, or Spark's own id.", checked=True),
-    "attempt": Parameter(_INDEX, "An attempt of a subtask, from 0."),
+    "attempt": Parameter(
+        {"type": "integer", "minimum": -_MAX_INT - 1, "maximum": _MAX_INT}, "An attempt of a subtask, from 0."
+    ),
     "checkpointid": Parameter({"type": "integer", "minimum": 0, "maximum": 2**63 - 1}, "A checkpoint: a micro-batch."),
     "filename": Parameter(_TEXT, "A file of a log.", checked=False),
     "jobid": Parameter(_ID, "A job: a streaming query or a batch query."),

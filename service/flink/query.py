@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
-from collector.store import JobState, Snapshot, VertexState
+from collector.store import AppState, JobState, Snapshot, VertexState
+from service.cluster import application_id
+from service.errors import HANDLER, NOT_FOUND, Missing
 from service.flink.ids import is_id
 from streamgauge.errors import UnknownVertex, UnresolvableParameter
 
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
-_MAX_INT = 2**31 - 1
+_INT = re.compile(r"[+-]?[0-9]{1,10}")
+_MIN_INT, _MAX_INT = -(2**31), 2**31 - 1
 AGGREGATES = ("min", "max", "avg", "sum", "skew")
 """In the order of Flink's answers."""
 
@@ -29,7 +32,20 @@ def _index(name: str, value: str) -> str:
     return str(int(value))
 
 
-_CONVERTERS = {"jobid": _id, "vertexid": _id, "subtaskindex": _index}
+def _int(name: str, value: str) -> str:
+    if _INT.fullmatch(value) is None or not _MIN_INT <= int(value) <= _MAX_INT:
+        raise UnresolvableParameter("path", name, value)
+    return str(int(value))
+
+
+_CONVERTERS = {
+    "jobid": _id,
+    "vertexid": _id,
+    "triggerid": _id,
+    "rescaleuuid": _id,
+    "subtaskindex": _index,
+    "attempt": _int,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +56,7 @@ class Query:
     Args:
         snapshot: What it is answered from, as a whole.
         now_ms: Wall time of the answer.
-        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, taskmanagerid), as `parse` checked them.
+        path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, …), as `parse` checked them.
         parameters: Query parameters by name, in the order they came.
     """
 
@@ -55,7 +71,7 @@ class Query:
         Check a request's path parameters and read its query string; any thread.
 
         Raises:
-            UnresolvableParameter: an id is not 32 hex digits, or a subtask index is no number ≥ 0.
+            UnresolvableParameter: an id is not 32 hex digits, a subtask index is no Java int ≥ 0, or an attempt none.
         """
         checked = {
             name: _CONVERTERS[name](name, value) if name in _CONVERTERS else value for name, value in path.items()
@@ -153,6 +169,22 @@ class Query:
             raise UnknownVertex(vertex_id)
         return vertices[vertex_id]
 
+    def job_vertex(self) -> VertexState:
+        """
+        Return the vertex of the path, where Flink refuses an unknown one in other words than `vertex` does.
+
+        Raises:
+            UnknownJob: never seen, or evicted.
+            Missing: the job has none of this id.
+
+        Source: Flink's `AbstractJobVertexHandler`.
+        """
+        vertex_id = self.path["vertexid"]
+        found = self.job().vertices.get(vertex_id)
+        if found is None:
+            raise Missing(HANDLER, f"No vertex with ID '{vertex_id}' exists.")
+        return found
+
     def known_vertex(self) -> VertexState | None:
         """Return the vertex of the path; None where it, or its job, is unknown."""
         job = self.snapshot.jobs.get(self.path["jobid"])
@@ -161,3 +193,24 @@ class Query:
     def subtask(self) -> int:
         """Return the subtask index of the path, ≥ 0; it need not exist."""
         return int(self.path["subtaskindex"])
+
+    def attempt(self) -> int:
+        """Return the number of the attempt of the path; it need not exist, and may be below 0."""
+        return int(self.path["attempt"])
+
+    def application(self) -> AppState:
+        """
+        Return the application of the path, by Flink's id for it or by Spark's own.
+
+        Raises:
+            Missing: never seen, or evicted. Flink answers 500 there.
+            UnresolvableParameter: it is neither 32 hex digits nor the id of an application that is held.
+        """
+        asked = self.path["applicationid"]
+        if asked in self.snapshot.apps:
+            return self.snapshot.apps[asked]
+        wanted = _id("applicationid", asked)
+        for app in self.snapshot.apps.values():
+            if application_id(app.app.id) == wanted:
+                return app
+        raise Missing(NOT_FOUND, f"Could not find Flink application ({wanted})")

@@ -12,7 +12,24 @@ from starlette.websockets import WebSocketClose
 
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
-from service.flink import aggregates, drivers, jobs, metrics, overview, plan, taskmanagers, vertices
+from service.flink import (
+    aggregates,
+    applications,
+    backpressure,
+    drivers,
+    jobs,
+    logs,
+    metrics,
+    operations,
+    overview,
+    plan,
+    rescales,
+    results,
+    samples,
+    subtasks,
+    taskmanagers,
+    vertices,
+)
 from service.flink.query import Query
 from streamgauge.clock import Clock
 
@@ -20,6 +37,7 @@ Handler = Callable[[Query], object]
 
 _JOB = "/jobs/:jobid"
 _VERTEX = f"{_JOB}/vertices/:vertexid"
+_SUBTASK = f"{_VERTEX}/subtasks/:subtaskindex"
 _TASKMANAGER = "/taskmanagers/:taskmanagerid"
 
 RESOURCES: dict[str, Handler] = {
@@ -29,17 +47,53 @@ RESOURCES: dict[str, Handler] = {
     "/jobs/overview": jobs.overview,
     _JOB: jobs.detail,
     f"{_JOB}/plan": plan.job_plan,
+    f"{_JOB}/status": results.status,
+    f"{_JOB}/execution-result": results.execution_result,
+    f"{_JOB}/rescales/config": rescales.config,
+    f"{_JOB}/rescales/history": rescales.records,
+    f"{_JOB}/rescales/overview": rescales.records,
+    f"{_JOB}/rescales/summary": rescales.records,
+    f"{_JOB}/rescales/details/:rescaleuuid": rescales.details,
+    f"{_JOB}/resource-requirements": rescales.requirements,
+    f"{_JOB}/jobmanager/log-url": logs.page,
+    f"{_JOB}/taskmanagers/:taskmanagerid/log-url": logs.page,
     _VERTEX: vertices.detail,
+    f"{_VERTEX}/taskmanagers": vertices.taskmanagers,
+    f"{_VERTEX}/subtasktimes": subtasks.times,
+    _SUBTASK: subtasks.current,
+    f"{_SUBTASK}/attempts/:attempt": subtasks.attempt,
+    f"{_VERTEX}/backpressure": backpressure.vertex,
+    f"{_VERTEX}/watermarks": metrics.watermarks,
+    f"{_VERTEX}/jm-operator-metrics": metrics.coordinators,
+    f"{_VERTEX}/flamegraph": samples.flamegraph,
+    "/applications/overview": applications.overview,
+    "/applications/:applicationid": applications.detail,
+    "/datasets": overview.datasets,
     "/taskmanagers": taskmanagers.overview,
     _TASKMANAGER: taskmanagers.detail,
     "/jobs/metrics": aggregates.jobs,
     f"{_JOB}/metrics": metrics.job,
     f"{_VERTEX}/metrics": metrics.vertex,
     f"{_VERTEX}/subtasks/metrics": aggregates.subtasks,
-    f"{_VERTEX}/subtasks/:subtaskindex/metrics": metrics.subtask,
+    f"{_SUBTASK}/metrics": metrics.subtask,
     "/taskmanagers/metrics": aggregates.taskmanagers,
     f"{_TASKMANAGER}/metrics": metrics.taskmanager,
     "/jobmanager/metrics": metrics.jobmanager,
+    "/jobmanager/log": logs.jobmanager_file,
+    "/jobmanager/stdout": logs.jobmanager_file,
+    "/jobmanager/logs": logs.jobmanager,
+    "/jobmanager/logs/:filename": logs.jobmanager_file,
+    "/jobmanager/thread-dump": samples.driver_threads,
+    f"{_TASKMANAGER}/log": logs.taskmanager_file,
+    f"{_TASKMANAGER}/stdout": logs.taskmanager_file,
+    f"{_TASKMANAGER}/logs": logs.taskmanager,
+    f"{_TASKMANAGER}/logs/:filename": logs.taskmanager_file,
+    f"{_TASKMANAGER}/thread-dump": samples.executor_threads,
+    f"{_JOB}/checkpoints/:triggerid": operations.poll,
+    f"{_JOB}/savepoints/:triggerid": operations.poll,
+    f"{_JOB}/rescaling/:triggerid": operations.poll,
+    "/savepoint-disposal/:triggerid": operations.poll,
+    "/datasets/delete/:triggerid": operations.poll,
     "/streamgauge/drivers": drivers.overview,
 }
 """Every path that is answered, in Flink's notation; what is ours begins with /streamgauge."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
@@ -167,6 +167,6 @@ def task_counts(job: JobState, vertices: Iterable[VertexState]) -> Counter[Execu
     return counts
 
 
-def by_state(counts: Counter[ExecutionState]) -> StateCounts:
+def by_state(counts: Mapping[ExecutionState, int]) -> StateCounts:
     """Return a count for every state, 0 where there is none."""
-    return cast(StateCounts, {state: counts[state] for state in EXECUTION_STATES})
+    return cast(StateCounts, {state: counts.get(state, 0) for state in EXECUTION_STATES})

@@ -1,64 +1,24 @@
-"""A vertex and its subtasks: /jobs/:jobid/vertices/:vertexid."""
+"""A vertex, over its subtasks and over the executors that ran them: /jobs/:jobid/vertices/:vertexid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, cast, get_args
-
 import numpy as np
+import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
-from service.flink import io
+from service.flink import io, subtasks
 from service.flink.ids import Id
 from service.flink.query import Query
-from service.flink.states import UNKNOWN_MS, ExecutionState, Span, vertex_span, vertex_state
-from streamgauge.wire import Executor
-
-UNASSIGNED = "(unassigned)"
-"""Flink's word for the place of a task that has none."""
-Stage = Literal["INITIALIZING", "RUNNING", "CREATED", "SCHEDULED", "DEPLOYING"]
-_STAGES: tuple[Stage, ...] = get_args(Stage)
-_NO_STAGES = dict.fromkeys(_STAGES, UNKNOWN_MS)
-
-
-class StageDurations(TypedDict):
-    """How long a subtask was in each stage of its life, milliseconds; −1 where not known."""
-
-    INITIALIZING: int
-    RUNNING: int
-    CREATED: int
-    SCHEDULED: int
-    DEPLOYING: int
-
-
-class StageSpreads(TypedDict):
-    """The spread of `StageDurations` over subtasks."""
-
-    INITIALIZING: io.Spread
-    RUNNING: io.Spread
-    CREATED: io.Spread
-    SCHEDULED: io.Spread
-    DEPLOYING: io.Spread
-
-
-Aggregated = TypedDict("Aggregated", {"metrics": io.Spreads, "status-duration": StageSpreads})
-Subtask = TypedDict(
-    "Subtask",
-    {
-        "subtask": int,
-        "status": ExecutionState,
-        "attempt": int,
-        "endpoint": str,
-        "start-time": int,
-        "end-time": int,
-        "duration": int,
-        "metrics": io.Io,
-        "taskmanager-id": str,
-        "status-duration": StageDurations,
-        "start_time": int,
-    },
+from service.flink.states import (
+    UNKNOWN_MS,
+    ExecutionState,
+    Span,
+    StateCounts,
+    by_state,
+    vertex_state,
 )
+from service.flink.subtasks import UNASSIGNED, Aggregated, Subtask
 
 
 class VertexDetail(TypedDict):
@@ -73,6 +33,31 @@ class VertexDetail(TypedDict):
     aggregated: Aggregated
 
 
+VertexTaskManager = TypedDict(
+    "VertexTaskManager",
+    {
+        "endpoint": str,
+        "status": ExecutionState,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "metrics": io.Io,
+        "status-counts": StateCounts,
+        "taskmanager-id": str,
+        "aggregated": Aggregated,
+    },
+)
+
+
+class VertexTaskManagers(TypedDict):
+    """The body of …/taskmanagers of a vertex."""
+
+    id: str
+    name: str
+    now: int
+    taskmanagers: list[VertexTaskManager]
+
+
 def detail(query: Query) -> VertexDetail:
     """
     Answer /jobs/:jobid/vertices/:vertexid.
@@ -85,57 +70,65 @@ def detail(query: Query) -> VertexDetail:
         UnknownVertex: the job has none of this id.
     """
     job, vertex = query.job(), query.vertex()
-    spans = _spans(job, vertex, query.now_ms)
     return {
         "id": vertex.vertex.id,
         "name": vertex.vertex.name,
         "parallelism": vertex.parallelism,
         "maxParallelism": -1,
         "now": query.now_ms,
-        "subtasks": _subtasks(query, job, vertex, spans),
-        "aggregated": {"metrics": io.spreads(vertex), "status-duration": _stage_spreads(spans)},
+        "subtasks": subtasks.rows(query, job, vertex, io.ALL),
+        "aggregated": subtasks.aggregated(vertex, subtasks.spans(job, vertex, query.now_ms, io.ALL), io.ALL),
     }
 
 
-def _spans(job: JobState, vertex: VertexState, now_ms: int) -> list[Span]:
-    whole = vertex_span(job, vertex, now_ms)
+def taskmanagers(query: Query) -> VertexTaskManagers:
+    """
+    Answer …/taskmanagers of a vertex: its subtasks by the executor that ran their latest tasks.
+
+    The counts of a subtask are with its latest task's executor, whoever ran the tasks before it.
+
+    Raises:
+        UnknownJob: never seen, or evicted.
+        UnknownVertex: the job has none of this id.
+    """
+    job, vertex = query.job(), query.vertex()
+    return {
+        "id": vertex.vertex.id,
+        "name": vertex.vertex.name,
+        "now": query.now_ms,
+        "taskmanagers": [
+            _taskmanager(query, job, vertex, executor_id, chosen)
+            for executor_id, chosen in _by_executor(vertex).items()
+        ],
+    }
+
+
+def _by_executor(vertex: VertexState) -> dict[str, npt.NDArray[np.intp]]:
+    """Return the subtasks of each executor; those that have not run are with UNASSIGNED, first."""
     if vertex.subtasks is None:
-        return [whole] * vertex.size
-    # Between batches a subtask is RUNNING though its latest task has ended, so it ends with its vertex.
-    return [Span.of(start_ms, whole.end_ms, now_ms) for start_ms in vertex.subtasks.start_ms.tolist()]
-
-
-def _subtasks(query: Query, job: JobState, vertex: VertexState, spans: list[Span]) -> list[Subtask]:
-    app = query.snapshot.apps.get(job.app.id)
-    executors: Mapping[str, Executor] = {} if app is None else app.executors
-    state = vertex_state(job, vertex)
-    rows = zip(spans, _places(vertex), io.of_subtasks(vertex), strict=True)
-    return [
-        {
-            "subtask": index,
-            "status": state,
-            "attempt": attempt,
-            "endpoint": executors[executor_id].endpoint if executor_id in executors else UNASSIGNED,
-            **span.body(),
-            "metrics": counts,
-            "taskmanager-id": executor_id,
-            "status-duration": cast(StageDurations, {**_NO_STAGES, "RUNNING": span.duration_ms}),
-            "start_time": span.start_ms,
-        }
-        for index, (span, (attempt, executor_id), counts) in enumerate(rows)
-    ]
-
-
-def _places(vertex: VertexState) -> list[tuple[int, str]]:
-    """Return each subtask's attempt and executor."""
-    if vertex.subtasks is None:
-        return [(0, UNASSIGNED)] * vertex.size
+        return {UNASSIGNED: np.arange(vertex.size)} if vertex.size else {}
+    held = vertex.subtasks.executor
     ids = vertex.subtasks.executors
-    pairs = zip(vertex.subtasks.attempt.tolist(), vertex.subtasks.executor.tolist(), strict=True)
-    return [(attempt, ids[number] if number >= 0 else UNASSIGNED) for attempt, number in pairs]
+    return {
+        ids[number] if number >= 0 else UNASSIGNED: np.flatnonzero(held == number)
+        for number in np.unique(held).tolist()
+    }
 
 
-def _stage_spreads(spans: list[Span]) -> StageSpreads:
-    running = io.spread(np.array([span.duration_ms for span in spans], dtype=np.int64))
-    unknown = io.spread(np.full(len(spans), UNKNOWN_MS, dtype=np.int64))
-    return cast(StageSpreads, {**dict.fromkeys(_STAGES, unknown), "RUNNING": running})
+def _taskmanager(
+    query: Query, job: JobState, vertex: VertexState, executor_id: str, chosen: npt.NDArray[np.intp]
+) -> VertexTaskManager:
+    state = vertex_state(job, vertex)
+    spans = subtasks.spans(job, vertex, query.now_ms, chosen)
+    starts = [span.start_ms for span in spans if span.start_ms != UNKNOWN_MS]
+    # Every subtask ends with its vertex.
+    span = Span.of(min(starts, default=UNKNOWN_MS), spans[0].end_ms, query.now_ms)
+    return {
+        "endpoint": subtasks.endpoint(query, job, executor_id),
+        "status": state,
+        **span.body(),
+        "metrics": io.of_vertex(vertex, chosen),
+        "status-counts": by_state({state: len(chosen)}),
+        "taskmanager-id": executor_id,
+        "aggregated": subtasks.aggregated(vertex, spans, chosen),
+    }

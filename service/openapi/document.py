@@ -49,8 +49,9 @@ def _encoded(reads_guarded: bool, pushes_guarded: bool) -> bytes:
 
 def document(reads_guarded: bool = False, pushes_guarded: bool = False) -> Json:
     """Return the document, OpenAPI 3.1: its schemas are JSON Schema 2020-12, made from the types of the bodies."""
-    bodies, components = schemas(reads.bodies())
-    found = {**own.paths(), **reads.paths(bodies)}
+    bodies = reads.bodies()
+    told, components = schemas(bodies.values())
+    found = {**own.paths(), **reads.paths(dict(zip(bodies, told, strict=True)))}
     for item in found.values():
         for method, operation in item.items():
             if method in ("get", "post"):

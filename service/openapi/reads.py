@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, get_type_hints
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn, get_type_hints
 
 from service.errors import TABLE
 from service.flink.parameters import PATH, QUERY, READ_BY, Parameter
@@ -19,33 +19,36 @@ _ERRORS = {error.__name__: error for error in TABLE}
 SERVERS = [{"url": "/"}, {"url": "/v1", "description": "The same, as Flink's clients ask for it."}]
 
 
-def bodies() -> list[Any]:
-    """Return the type of every resource's body, in the order of RESOURCES."""
-    return [get_type_hints(handler, include_extras=True)["return"] for handler in RESOURCES.values()]
+def bodies() -> dict[str, Any]:
+    """Return the type of the body of every resource that has one; some only ever refuse."""
+    types = {
+        resource: get_type_hints(handler, include_extras=True)["return"] for resource, handler in RESOURCES.items()
+    }
+    return {resource: told for resource, told in types.items() if told is not NoReturn}
 
 
-def paths(schemas: list[Json]) -> Json:
+def paths(schemas: Mapping[str, Json]) -> Json:
     """
     Return every resource by its path in OpenAPI's notation.
 
     Args:
-        schemas: Of `bodies`, in its order.
+        schemas: Of `bodies`.
     """
     return {
-        _NAME.sub(r"{\1}", resource): {"servers": SERVERS, "get": _operation(resource, handler, schema)}
-        for (resource, handler), schema in zip(RESOURCES.items(), schemas, strict=True)
+        _NAME.sub(r"{\1}", resource): {"servers": SERVERS, "get": _operation(resource, handler, schemas.get(resource))}
+        for resource, handler in RESOURCES.items()
     }
 
 
-def _operation(resource: str, handler: Callable[..., object], schema: Json) -> Json:
+def _operation(resource: str, handler: Callable[..., object], schema: Json | None) -> Json:
     words = inspect.cleandoc(handler.__doc__ or "").partition("\n\n")[0]
-    module = handler.__module__.rpartition(".")[2]
+    answers = {} if schema is None else {"200": body("As asked.", schema)}
     return {
-        "operationId": f"{module}.{handler.__name__}",
+        "operationId": resource.strip("/").replace(":", "").replace("/", "."),
         "summary": " ".join(words.split()).rstrip("."),
         "tags": ["Streamgauge" if resource.startswith("/streamgauge/") else "Flink"],
         "parameters": [*_path_parameters(resource), *_query_parameters(resource)],
-        "responses": {"200": body("As asked.", schema), **_refusals(resource, handler)},
+        "responses": {**answers, **_refusals(resource, handler)},
     }
 
 

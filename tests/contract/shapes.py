@@ -132,9 +132,10 @@ class Shape:
                 yield Difference(place, self.words(), "list")
                 return
             for item in value:
-                below = self.named.get(_metric(item)) or self.items
+                metric = _metric(item) if _metric(item) in self.named else ""
+                below = self.named[metric] if metric else self.items
                 if below is not None:
-                    yield from below.differences(item, f"{place}[]")
+                    yield from below.differences(item, f"{place}[{metric}]")
         elif isinstance(value, dict) and is_map(key, value) and (self.map or not self.objects):
             if not self.map:
                 yield Difference(place, self.words(), "map")

@@ -27,6 +27,7 @@ ROWS: list[tuple[errors.CollectorError, int, str]] = [
     (errors.UnknownVertex(VERTEX), 404, f"{NOT_FOUND}JobVertex {VERTEX} not found"),
     (errors.UnknownSubtask(VERTEX), 404, f"{HANDLER}Invalid subtask index for vertex {VERTEX}"),
     (errors.UnknownTaskManager("x"), 404, f"{NOT_FOUND}TaskManager x not found"),
+    (service_errors.Missing(HANDLER, "m"), 404, f"{HANDLER}m"),
     (
         errors.UnresolvableParameter("path", "jobid", "xyz"),
         400,

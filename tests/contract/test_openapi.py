@@ -17,13 +17,14 @@ from service.flink.parameters import PATH, READ_BY
 from service.flink.query import Query
 from service.flink.rest import RESOURCES
 from service.openapi.document import document
+from service.openapi.reads import bodies
 from streamgauge.clock import ManualClock
 from streamgauge.errors import QueryError
-from tests.conftest import EXECUTORS, Client, recording
+from tests.conftest import APP, EXECUTORS, Client, recording
 
 MAIN = recording("main__job.json")
 KNOWN = {
-    "applicationid": MAIN["jid"],
+    "applicationid": APP.id,
     "attempt": "0",
     "checkpointid": "47",
     "filename": "spark.log",
@@ -93,7 +94,7 @@ def test_every_operation_has_a_name_of_its_own_and_a_summary() -> None:
     assert all(operation["summary"] for _, operation in told)
 
 
-@pytest.mark.parametrize("resource", RESOURCES)
+@pytest.mark.parametrize("resource", bodies())
 def test_query_parameters_are_those_that_are_read(resource: str, store: MetricStore) -> None:
     """A handler reads what the document says that it reads, no more and no less."""
     asked = Asked()

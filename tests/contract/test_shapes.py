@@ -102,7 +102,7 @@ def test_metrics_are_compared_by_name() -> None:
     """What is a long in Flink is none with a point in it here, though other metrics have one."""
     recorded = [{"id": "0.busy", "value": "1.0"}, {"id": "0.Source__a.rows", "value": "5"}]
     assert differences(recorded, [{"id": "0.rows", "value": "5.0"}]) == [
-        ("[].value", "long as text", "double as text"),
+        ("[rows].value", "long as text", "double as text"),
     ]
     assert differences(recorded, [{"id": "0.ours", "value": "5.0"}]) == []
 
@@ -157,7 +157,9 @@ def test_the_table_has_rows_each_of_which_is_there_once() -> None:
 def test_requests_are_asked_of_our_jobs() -> None:
     """Ids in path and query, in either case, and the checkpoint that is there; of errors only the ids."""
     jid, vertex = ID, "f362c87ffabe89c8a91fa7d0a523ba6c"
-    places = Places({jid: "a" * 32, "127.0.0.1:33081-ee3b94": "app-1-driver"}, {}, {jid: {vertex: "b" * 32}}, {jid: "7"})
+    places = Places(
+        {jid: "a" * 32, "127.0.0.1:33081-ee3b94": "app-1-driver"}, {}, {jid: {vertex: "b" * 32}}, {jid: "7"}
+    )
     targets = {each.name: places.target(each) for each in recordings()}
     assert targets["main__v0__watermarks"] == f"/jobs/{'a' * 32}/vertices/{'b' * 32}/watermarks"
     assert targets["err_job_uppercase"] == f"/jobs/{'A' * 32}"

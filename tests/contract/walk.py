@@ -20,6 +20,11 @@ HEADERS: dict[str, dict[str, str]] = {
 }
 """What these were recorded with; the others had no headers that matter."""
 BODIES = {"err_post_stop_bad_json": b"{"}
+STAND_INS = {
+    "Count_Map.myNaNGauge": "busyTimeMsPerSecond",
+    "1.Count_Map.myDoubleGauge": "1.numRecordsInPerSecond",
+}
+"""Metrics of the like for those that the recorded Flink's user had."""
 _METRICS_AT_ONCE = 50
 
 
@@ -52,7 +57,7 @@ class Places:
         quoted = {quote(theirs, safe=""): quote(ours, safe="") for theirs, ours in self.of(recording).items()}
         target = replaced(recording.path, quoted)
         job = next((jid for jid in self.checkpoints if jid in recording.path), "")
-        if not job or recording.name.startswith("err_"):
+        if not job or _is_odd(recording):
             return target
         return re.sub(r"(?<=/checkpoints/details/)[0-9]+", self.checkpoints[job], target)
 
@@ -73,9 +78,9 @@ class Walk:
     def differences(self, recording: Recording) -> list[Difference]:
         """Ask what was recorded, and return where the answer differs."""
         target = self._places.target(recording)
-        # A request that was recorded for how it is refused keeps the names that it has.
-        if recording.method == "GET" and "get=" in target and not recording.name.startswith("err_"):
-            target = self._with_known_metrics(target)
+        if recording.method == "GET" and "get=" in target:
+            # What was recorded for how odd it is keeps its names, but for those that only the recorded Flink has.
+            target = replaced(target, STAND_INS) if _is_odd(recording) else self._with_known_metrics(target)
         headers = HEADERS.get(recording.name, {})
         answer = self._send(recording.method, target, headers, BODIES.get(recording.name, b""))
         return recording.differences(answer, self._places.of(recording))
@@ -91,6 +96,10 @@ class Walk:
             for name, value in parse_qsl(query, keep_blank_values=True)
         ]
         return f"{path}?{urlencode(asked)}"
+
+
+def _is_odd(recording: Recording) -> bool:
+    return recording.name.startswith("err_")
 
 
 def known_metrics(asked: Iterable[str], known: list[str]) -> list[str]:
