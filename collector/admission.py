@@ -211,6 +211,11 @@ class Admission:
             self._columns(f"{where}: operator {shown(group.operator)}", group.columns, vertex.size)
         if vertex.subtasks is not None:
             self._subtasks(where, vertex.subtasks, vertex.size)
+        self._bound(where, "operators", vertex.coordinators or ())
+        self._unique(where, "coordinator", (told.operator for told in vertex.coordinators or ()))
+        for told in vertex.coordinators or ():
+            self._id(where, "coordinator", told.operator)
+            self._scalars(f"{where}: coordinator {shown(told.operator)}", told.metrics)
         self._bound(where, "accumulators", vertex.accumulators)
         by_operator: dict[str, list[wire.Column]] = {}
         for accumulator in vertex.accumulators:

@@ -77,6 +77,7 @@ class VertexState:
         operators: Operator id → columns; every operator of `vertex` has an entry.
         subtasks: None until the first task was seen.
         accumulators: (operator id, metric) → native SQL metric; the id is '' for an exchange.
+        coordinators: Source operator's id → what the driver itself knows of it.
     """
 
     vertex: wire.Vertex
@@ -87,6 +88,7 @@ class VertexState:
     operators: Mapping[str, Columns]
     subtasks: SubtaskTimes | None
     accumulators: Mapping[tuple[str, str], Accumulated] = field(default_factory=dict)
+    coordinators: Mapping[str, Mapping[str, wire.Scalar]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,6 +177,7 @@ def _planned(where: str, vertex: wire.Vertex, held: VertexState | None) -> Verte
         operators={operator.id: held.operators.get(operator.id, _NO_COLUMNS) for operator in vertex.operators},
         subtasks=held.subtasks,
         accumulators=held.accumulators,
+        coordinators=held.coordinators,
     )
 
 
@@ -200,6 +201,9 @@ def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> Ver
         operators=operators,
         subtasks=held.subtasks if figures.subtasks is None else _times(figures.subtasks),
         accumulators=_accumulated(where, held, figures),
+        coordinators=held.coordinators
+        if figures.coordinators is None
+        else {told.operator: told.metrics for told in figures.coordinators},
     )
     if figures.size != held.size:
         _check_lengths(where, held.size, after)
@@ -282,6 +286,7 @@ def _without_transient(vertex: VertexState) -> VertexState:
         operators={operator: _lasting(columns) for operator, columns in vertex.operators.items()},
         subtasks=vertex.subtasks,
         accumulators=vertex.accumulators,
+        coordinators=vertex.coordinators,
     )
 
 

@@ -19,7 +19,7 @@ from collector.retention import Keep, Retention
 from collector.store import MetricStore
 from service.config import SWEEP_INTERVAL_S, Config
 from service.doors import Doors, Hosts
-from service.errors import answer, internal, refusal
+from service.errors import answer, internal, refusal, unrouted
 from service.flink.rest import FlinkRest
 from service.health import Health
 from service.openapi.document import OpenApi
@@ -90,12 +90,15 @@ async def _lifespan(health: Health, sweeps: Sequence[Sweep], _app: FastAPI) -> A
         await asyncio.wait([task])
 
 
-def _failure(_request: Request, error: Exception) -> Response:
+def _failure(request: Request, error: Exception) -> Response:
     match error:
         case CollectorError():
             return answer(error)
         case RequestValidationError():
             return refusal(400, *(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()))
+        case HTTPException(status_code=404):
+            # The target was '*', or no path at all.
+            return unrouted(request.method, request.scope["path"])
         case HTTPException():
             return refusal(error.status_code, error.detail)
         case _:

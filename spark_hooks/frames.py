@@ -142,6 +142,9 @@ class Frames:
     def _text(self, text: str) -> str:
         return _cut(self._redact(text), TEXT_CHARS)
 
+    def _scalar(self, value: wire.Scalar) -> wire.Scalar:
+        return self._text(value) if isinstance(value, str) else value
+
     def sequences(self) -> dict[tuple[str, wire.Attempt], int]:
         """Return the last seq of every run, for hooks that are attached after these."""
         return self._sequences | {key: channel.seq for key, channel in self._channels.items()}
@@ -172,6 +175,7 @@ class Frames:
         if channel.revision != job.revision:
             channel.revision, channel.plan = job.revision, self._plan(job)
             channel.forget_vertices(job.vertices)
+        coordinators = job.coordinators()
         return msgspec.structs.replace(
             head,
             job=wire.Job(
@@ -187,7 +191,7 @@ class Frames:
                 failure=self._text(job.failure),
             ),
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
-            vertices=tuple(self._vertex(channel, vertex) for vertex in job.vertices.values()),
+            vertices=tuple(self._vertex(channel, vertex, coordinators) for vertex in job.vertices.values()),
             incomplete=incomplete,
         )
 
@@ -212,7 +216,9 @@ class Frames:
             )
         )
 
-    def _vertex(self, channel: _Channel, vertex: JobVertex) -> wire.VertexColumns:
+    def _vertex(
+        self, channel: _Channel, vertex: JobVertex, coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]]
+    ) -> wire.VertexColumns:
         shown = vertex.counters.shown()
         rates = vertex.views.rates()
         # One look at the whole table spares the look at every column where nothing has moved.
@@ -224,6 +230,11 @@ class Frames:
             if channel.note((vertex.id, operator, metric), column):
                 found.append(column)
         subtasks = subtask_columns(vertex, self._app.id)
+        told = tuple(
+            wire.Coordinator(operator, {name: self._scalar(value) for name, value in metrics.items()})
+            for (owner, operator), metrics in coordinators.items()
+            if owner == vertex.id
+        )
         return wire.VertexColumns(
             id=vertex.id,
             parallelism=vertex.parallelism,
@@ -232,6 +243,7 @@ class Frames:
             columns=tuple(columns.pop("")),
             operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
+            coordinators=told if channel.note((vertex.id, "coordinators"), told) else None,
         )
 
 

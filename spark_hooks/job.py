@@ -11,6 +11,7 @@ from spark_hooks import plan
 from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.records import Progress
+from spark_hooks.sources import Sources
 from streamgauge import names, wire
 
 VERTICES = 500
@@ -190,6 +191,7 @@ class Job:
         self._failed = 0
         self._input_rows = 0
         self._output_rows: int | None = 0
+        self._sources = Sources()
         self._last: Progress | None = None
         self._last_end_ms = -1
 
@@ -296,6 +298,7 @@ class Job:
             self._output_rows = None
         elif self._output_rows is not None:
             self._output_rows += event.sink.num_output_rows
+        self._sources.progress(event.sources)
         self._last, self._last_end_ms = event, end_ms
 
     def end(self, time_ms: int, failure: str | None) -> None:
@@ -357,6 +360,15 @@ class Job:
             if "triggerExecution" in last.duration_ms:
                 found[names.LAST_CHECKPOINT_DURATION] = last.duration_ms["triggerExecution"]
         return found
+
+    def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
+        """Return what the driver itself knows of the query's sources, by vertex and operator id."""
+        own = self.current.intersection(self._positions.values())
+        return self._sources.metrics(
+            (vertex_id, operator)
+            for vertex_id in own.intersection(self.vertices)
+            for operator in self.vertices[vertex_id].operators
+        )
 
     def tick(self) -> None:
         """Update all rates, once every 5 s."""

@@ -37,6 +37,8 @@ _SHUFFLE = "Exchange"
 _BROADCAST = "BroadcastExchange"
 # What the driver collects and hands on as a value; its rows are no operator's input.
 _SUBQUERIES = frozenset({"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"})
+STREAM_SCANS = frozenset({"MicroBatchScan", "RealTimeStreamScan", "ContinuousScan"})
+"""Scans of streams alone; a stream of files is scanned as a table of files is."""
 _EXCHANGES = frozenset({_SHUFFLE, _BROADCAST}) | _SUBQUERIES
 
 # Their row metrics come from the driver alone; what they got is the last count of the chain.
@@ -104,6 +106,7 @@ class Operator:
         inputs: Operators of the same vertex, and exchanges, each once, in the plan's order.
         is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
+        leaf: Its place among the plan's sources from left to right, from 0; −1 for what is none.
     """
 
     id: str
@@ -114,6 +117,7 @@ class Operator:
     inputs: tuple[Operator | Exchange, ...]
     is_source: bool = False
     sink: bool = False
+    leaf: int = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -200,6 +204,7 @@ class _Analysis:
         self._exchanges: dict[int, Exchange] = {}
         self._caches: dict[tuple[Vertex, tuple[int, ...]], list[Operator | Exchange]] = {}
         self._vertices: list[Vertex] = []
+        self._leaves = 0
 
     def graph(self, root: PlanNode) -> Graph:
         vertex = Vertex()
@@ -249,7 +254,9 @@ class _Analysis:
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
             sink=sink,
+            leaf=self._leaves if source else -1,
         )
+        self._leaves += source
         vertex.operators.append(operator)
         return [operator]
 
@@ -331,7 +338,7 @@ def _reference(found: Operator | Exchange) -> str:
 @lru_cache(maxsize=1024)
 def _source_name(description: str, node: str) -> str:
     """'MicroBatchScan[…] class a.b.RateStreamTable$$anon$1' → 'RateStream'; 'Scan json' → 'json'."""
-    if node in ("MicroBatchScan", "BatchScan", "RealTimeStreamScan", "ContinuousScan"):
+    if node == "BatchScan" or node in STREAM_SCANS:
         found = re.search(r"\] class (\S+)", description)
         if found:
             return short_name(found.group(1))

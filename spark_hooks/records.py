@@ -283,6 +283,9 @@ class Source(msgspec.Struct, rename="camel"):
 
     description: str = ""
     num_input_rows: int = 0
+    input_rows_per_second: float | None = None
+    processed_rows_per_second: float | None = None
+    metrics: dict[str, str] | None = None
 
 
 class Sink(msgspec.Struct, rename="camel"):

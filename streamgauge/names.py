@@ -15,8 +15,11 @@ PER_SECOND = "PerSecond"
 Type = Literal["counter", "meter", "gauge", "bool", "string"]
 """counter: int64 that only grows within a run. meter: a rate over 60 s. gauge: int64 or float64."""
 
-Scope = Literal["job", "vertex", "operator", "executor", "driver", "cluster", "hooks"]
-"""Where a metric lives; vertex and operator metrics have one value a subtask."""
+Scope = Literal["job", "vertex", "operator", "coordinator", "executor", "driver", "cluster", "hooks"]
+"""
+Where a metric lives; vertex and operator metrics have one value a subtask. A coordinator's are what the driver knows of
+a source.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,10 @@ LAST_CHECKPOINT_COMPLETED = "lastCheckpointCompletedTimestamp"
 LAST_CHECKPOINT_PROCESSED = "lastCheckpointProcessedRows"
 INPUT_ROWS = "numInputRows"
 OUTPUT_ROWS = "numOutputRows"
+INPUT_RATE = "inputRowsPerSecond"
+PROCESSED_RATE = "processedRowsPerSecond"
+COORDINATOR = "coordinator."
+"""Stands before the names of a coordinator's metrics, after its operator's."""
 
 TASK_SLOTS_TOTAL = "taskSlotsTotal"
 TASK_SLOTS_AVAILABLE = "taskSlotsAvailable"
@@ -262,6 +269,30 @@ METRICS: tuple[Metric, ...] = (
         "job",
         _PROGRESS,
         "Rows written by this run, as the sink tells them; absent where it does not.",
+    ),
+    Metric(
+        INPUT_ROWS,
+        "counter",
+        "records",
+        "coordinator",
+        _PROGRESS,
+        "Rows that this run has read of the source, as Spark's progress tells them.",
+    ),
+    Metric(
+        INPUT_RATE,
+        "gauge",
+        "records/s",
+        "coordinator",
+        _PROGRESS,
+        "Spark's own rate of rows into the last batch; it divides by the time since the last, perhaps empty, poll.",
+    ),
+    Metric(
+        PROCESSED_RATE,
+        "gauge",
+        "records/s",
+        "coordinator",
+        _PROGRESS,
+        "Spark's own rate at which the last batch went through them.",
     ),
     Metric(TASK_SLOTS_TOTAL, "gauge", "", "cluster", "executor events", "Task slots of all executors."),
     Metric(TASK_SLOTS_AVAILABLE, "gauge", "", "cluster", "task events", "Task slots without a running task."),

@@ -229,6 +229,13 @@ class Accumulator(msgspec.Struct, frozen=True, array_like=True):
     column: Column
 
 
+class Coordinator(msgspec.Struct, frozen=True, array_like=True):
+    """What the driver itself knows of a source operator, by metric name without 'coordinator.'."""
+
+    operator: str
+    metrics: dict[str, Scalar]
+
+
 class VertexColumns(msgspec.Struct, frozen=True):
     """
     A vertex's figures.
@@ -242,6 +249,7 @@ class VertexColumns(msgspec.Struct, frozen=True):
         operators: Changed columns of its operators.
         subtasks: None where nothing has changed.
         accumulators: Changed ones.
+        coordinators: Of its source operators; None where nothing has changed.
     """
 
     id: str
@@ -252,6 +260,7 @@ class VertexColumns(msgspec.Struct, frozen=True):
     operators: tuple[OperatorColumns, ...] = ()
     subtasks: Subtasks | None = None
     accumulators: tuple[Accumulator, ...] = ()
+    coordinators: tuple[Coordinator, ...] | None = None
 
 
 class CheckpointTasks(msgspec.Struct, frozen=True):

@@ -105,6 +105,7 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
             longs(*[-1] * size),
             EXECUTORS[:size],
         ),
+        coordinators=(wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
     )
 
 
@@ -198,6 +199,12 @@ def recorded_frames() -> list[wire.Frame]:
         bare = {**row, "vertices": [], "plan": {"nodes": []}, "timestamps": {row["state"]: row["last-modification"]}}
         frames.append(job_frame(details.get(row["jid"], bare)))
     return frames
+
+
+@pytest.fixture(scope="session")
+def recorded_push() -> bytes:
+    """The body of a push of all recorded jobs."""
+    return wire.encode(recorded_frames())
 
 
 @pytest.fixture

@@ -82,9 +82,23 @@ def subtask(query: Query) -> Body:
     return [{"id": name, "value": text(value)} for name, value in found if value is not None]
 
 
-def coordinators(_query: Query) -> Body:
-    """Answer …/vertices/:vertexid/jm-operator-metrics: no operator of Spark's has metrics in the driver."""
-    return []
+def coordinators(query: Query) -> Body:
+    """
+    Answer …/vertices/:vertexid/jm-operator-metrics, ids '<operator>.coordinator.<metric>': the driver's own
+    figures of its sources.
+
+    Where two operators' names are the same once filtered, the one nearer to the source is told. An unknown vertex has
+    none.
+    """
+    state = query.known_vertex()
+    if state is None:
+        return []
+    values: dict[str, Scalar] = {}
+    for operator in state.vertex.operators:
+        prefix = f"{names.filtered(operator.name)}.{names.COORDINATOR}"
+        for name, value in state.coordinators.get(operator.id, {}).items():
+            values.setdefault(prefix + name, value)
+    return _scalars(query, values)
 
 
 def watermarks(query: Query) -> Body:

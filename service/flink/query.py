@@ -76,8 +76,9 @@ class Query:
         checked = {
             name: _CONVERTERS[name](name, value) if name in _CONVERTERS else value for name, value in path.items()
         }
-        parameters = parse_qs(query_string.decode("latin-1"), keep_blank_values=True) if query_string else {}
-        return cls(snapshot, now_ms, checked, parameters)
+        # As in Flink's Netty a semicolon parts parameters too.
+        text = query_string.decode("latin-1").replace(";", "&")
+        return cls(snapshot, now_ms, checked, parse_qs(text, keep_blank_values=True) if text else {})
 
     def words(self, name: str) -> list[str] | None:
         """

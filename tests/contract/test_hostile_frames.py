@@ -82,6 +82,7 @@ def frames(draw: st.DrawFn) -> list[wire.Frame]:
         draw(columns()),
         (wire.OperatorColumns(OPERATOR, draw(columns())),),
         draw(st.none() | subtasks()),
+        coordinators=(wire.Coordinator(OPERATOR, draw(st.dictionaries(METRICS, SCALARS, max_size=4))),),
     )
     executor = wire.Executor(
         EXECUTOR,

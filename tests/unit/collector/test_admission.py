@@ -104,6 +104,11 @@ MALFORMED = {
         f"accumulators of operator '{'b' * 32}': two columns of 'spill size'",
     ),
     "environment in a job": (lambda f: {"environment": wire.Environment("", "", (), ())}, "belong to the application"),
+    "coordinator twice": (
+        lambda f: _vertices(f, coordinators=(wire.Coordinator(f.OPERATOR, {}),) * 2),
+        f"coordinator '{'b' * 32}' is there twice",
+    ),
+    "coordinator": (lambda f: _vertices(f, coordinators=(wire.Coordinator("O", {}),)), "coordinator is 'O'"),
     "micro-batch twice": (
         lambda f: {"checkpoints": wire.Checkpoints(held=(7, 7))},
         "micro-batch '7' is there twice",
@@ -210,6 +215,10 @@ NAMES = {
     "trigger": (lambda f: {"job": f.job(trigger=LONG)}, "trigger 'xxx"),
     "failure": (lambda f: {"job": f.job(failure=LONG * 8)}, "failure 'xxx"),
     "checkpoint path": (lambda f: {"job": f.job(checkpoint_path=LONG)}, "checkpoint_path 'xxx"),
+    "coordinator": (
+        lambda f: _vertices(f, coordinators=(wire.Coordinator(f.OPERATOR, {"": 1}),)),
+        f"coordinator '{'b' * 32}': metric name ''",
+    ),
     "observed": (lambda f: {"observed": {"": 1}}, "observed: metric name '' has 0 characters"),
     "batch's failure": (lambda f: _batch(failure=LONG * 8), "micro-batch 7: failure 'xxx"),
     "batch's phase": (lambda f: _batch(phases={"": 1}), "micro-batch 7: phases: metric name ''"),

@@ -88,6 +88,10 @@ def times(vertex: JobVertex) -> tuple[list[int], ...]:
     )
 
 
+def coordinators(job: Job, vertex: JobVertex) -> dict[str, Any]:
+    return {operator: told for (owner, operator), told in job.coordinators().items() if owner == vertex.id}
+
+
 def graph(job: Job) -> list[tuple[str, str, bool, list[str], list[str]]]:
     return [
         (vertex.id, vertex.name, vertex.id in job.current, [one.id for one in vertex.operators], list(vertex.inputs))
@@ -153,7 +157,8 @@ class Driver:
         if self.batch:
             number = self.random.choice(list(self.batch))
             execution, _ = self.batch.pop(number)
-            self.apply(execution.end(), self.queries[number - 1].progress(self.random.randint(0, 3)))
+            rows = self.random.randint(0, 3)
+            self.apply(execution.end(), self.queries[number - 1].progress(rows, sources=[{"numInputRows": rows}]))
 
     def end_query(self) -> None:
         """A query stops or fails; it starts anew, at once or before the next of them ends."""
@@ -192,6 +197,7 @@ class Driver:
         now: dict[Any, Any] = {"plan": graph(job)}
         for vertex in job.vertices.values():
             now[vertex.id, "times"] = times(vertex)
+            now[vertex.id, "coordinators"] = coordinators(job, vertex)
             now |= {(vertex.id, *key): values for key, values in expected_columns(vertex, ended=False).items()}
         past = self.history.setdefault((job.jid, job.attempt), [{}])
         past.append(now)
@@ -205,6 +211,7 @@ class Driver:
         sent = {"plan"} if frame.plan is not None else set()
         for figures in frame.vertices:
             sent |= {(figures.id, "times")} if figures.subtasks is not None else set()
+            sent |= {(figures.id, "coordinators")} if figures.coordinators is not None else set()
             sent |= {(figures.id, "", column.metric) for column in figures.columns}
             sent |= {
                 (figures.id, each.operator, column.metric) for each in figures.operators for column in each.columns
@@ -271,6 +278,7 @@ class Driver:
                 assert held_columns({"": one.columns, **one.operators}) == expected_columns(
                     vertex, job.state in wire.ENDED_STATES
                 )
+                assert one.coordinators == coordinators(job, vertex)
                 told = one.subtasks
                 assert told is not None
                 assert tuple(

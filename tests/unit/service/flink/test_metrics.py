@@ -91,3 +91,34 @@ def test_metrics_of_the_cluster_and_of_a_job(client: Any) -> None:
     main = "9e283f61da6ac64998d5e31ca6520bee"
     answer = client.get(f"/jobs/{main}/metrics?get=uptime,numberOfCompletedCheckpoints,downtime").json()
     assert [each["value"] for each in answer] == [str(1795248821802 - 1795248586220), "47", "0"]
+
+
+def test_watermarks_are_those_that_are_known_in_order(states: Any) -> None:
+    """Whole numbers as text; without the column, as of a source, none."""
+    path = {"jobid": "d" * 32, "vertexid": "c" * 32}
+    column = states.column(1_795_248_818_500, None, -(2**63))
+    told = states.snapshot(states.job(states.vertex(3, columns={names.CURRENT_INPUT_WATERMARK: column})))
+    assert metrics.watermarks(Query.parse(told, 0, path, b"")) == [
+        {"id": "0.currentInputWatermark", "value": "1795248818500"},
+        {"id": "2.currentInputWatermark", "value": "-9223372036854775808"},
+    ]
+    assert metrics.watermarks(Query.parse(states.snapshot(states.job(states.vertex())), 0, path, b"")) == []
+
+
+def test_what_the_driver_knows_of_a_source_is_told_under_its_operator(states: Any) -> None:
+    """Of two sources of one name the first; an unknown vertex has none."""
+    path = {"jobid": "d" * 32, "vertexid": "c" * 32}
+    columns: Any = {"Source: files": {}, "Source. files": {}, "Filter": {}}
+    known = {f"{0:032x}": {names.INPUT_ROWS: 7, names.INPUT_RATE: 2.5}, f"{1:032x}": {names.INPUT_ROWS: 9}}
+    told = states.snapshot(states.job(states.vertex(operators=columns, coordinators=known)))
+    prefix = "Source__files.coordinator."
+    assert metrics.coordinators(Query.parse(told, 0, path, b"")) == [
+        {"id": f"{prefix}numInputRows"},
+        {"id": f"{prefix}inputRowsPerSecond"},
+    ]
+    asked = f"get={prefix}inputRowsPerSecond,nope,{prefix}numInputRows".encode()
+    assert metrics.coordinators(Query.parse(told, 0, path, asked)) == [
+        {"id": f"{prefix}inputRowsPerSecond", "value": "2.5"},
+        {"id": f"{prefix}numInputRows", "value": "7"},
+    ]
+    assert metrics.coordinators(Query.parse(states.snapshot(), 0, path, b"")) == []

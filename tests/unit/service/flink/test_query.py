@@ -35,6 +35,8 @@ def query(query_string: str = "", **path: str) -> Query:
         ("get=a,,b,,", ["a", "", "b"]),
         ("get=,", []),
         ("get=a+b", ["a b"]),
+        ("get=a;get=b", ["a", "b"]),
+        ("get=a%3Bb;x", ["a;b"]),
     ],
 )
 def test_words_are_split_as_java_splits(query_string: str, words: list[str] | None) -> None:
