@@ -3,6 +3,7 @@ import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryPoolMXBean;
 import java.lang.management.MemoryUsage;
+import java.lang.management.RuntimeMXBean;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -12,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.zip.Deflater;
+import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.executor.ExecutorMetrics;
 import org.apache.spark.executor.TaskMetrics;
@@ -26,8 +28,11 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate
 import org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveSQLMetricUpdates;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.streaming.StreamingQueryListener;
 import org.apache.spark.storage.RDDInfo;
+import org.apache.spark.util.Utils;
 
 /**
  * Turns Spark's listener events into MessagePack records and keeps them until they are drained.
@@ -61,10 +66,13 @@ public class Recorder extends SparkListener {
     private static final int QUERY_TERMINATED = 18;
     private static final int FAULT = 19;
     private static final int QUERY_IDLE = 20;
+    private static final int ENVIRONMENT = 22;
+    private static final int CONFIGURATION = 23;
 
     private static final String[] MEMORY = {
         "JVMHeapMemory", "JVMOffHeapMemory", "DirectPoolMemory", "MappedPoolMemory",
-        "MinorGCCount", "MinorGCTime", "MajorGCCount", "MajorGCTime"
+        "MinorGCCount", "MinorGCTime", "MajorGCCount", "MajorGCTime",
+        "OnHeapUnifiedMemory", "OffHeapUnifiedMemory"
     };
 
     /** What one live update or record costs beside its bytes. */
@@ -263,7 +271,8 @@ public class Recorder extends SparkListener {
         long began = System.nanoTime();
         try {
             ExecutorInfo info = event.executorInfo();
-            keep(executor(event.executorId(), info.executorHost(), info.totalCores(), event.time()), began);
+            keep(executor(event.executorId(), info.executorHost(), info.totalCores(), event.time(),
+                info.resourceProfileId()), began);
         } catch (Throwable fault) {
             fault(fault, began);
         }
@@ -312,8 +321,11 @@ public class Recorder extends SparkListener {
                     ? ((Number) start.rootExecutionId().get()).longValue() : start.executionId());
                 out.integer(start.time()).text(start.description());
                 plan(out, start.sparkPlanInfo());
-                if (start.rootExecutionId().isDefined()
-                        && ((Number) start.rootExecutionId().get()).longValue() != start.executionId()) {
+                if (start.rootExecutionId().isEmpty()
+                        || ((Number) start.rootExecutionId().get()).longValue() == start.executionId()) {
+                    hold(out);
+                    out = configuration(null, start.executionId(), map(start.modifiedConfigs().iterator()));
+                } else {
                     roots.put(Long.valueOf(start.executionId()), start.rootExecutionId().get());
                     if (roots.size() > NESTED) {
                         roots.remove(roots.keySet().iterator().next());
@@ -349,7 +361,8 @@ public class Recorder extends SparkListener {
                 }
             } else if (event instanceof StreamingQueryListener.QueryStartedEvent) {
                 StreamingQueryListener.QueryStartedEvent start = (StreamingQueryListener.QueryStartedEvent) event;
-                out = started(start.id(), start.runId(), start.name(), start.timestamp());
+                hold(started(start.id(), start.runId(), start.name(), start.timestamp()));
+                out = configuration(start.runId().toString(), -1, own(query(start.id())));
             } else if (event instanceof StreamingQueryListener.QueryProgressEvent) {
                 out.array(2).integer(QUERY_PROGRESS);
                 out.text(((StreamingQueryListener.QueryProgressEvent) event).progress().json());
@@ -373,9 +386,14 @@ public class Recorder extends SparkListener {
 
     // ---- What was there before the recorder was attached
 
-    /** Records every executor and active query that there is, as if it had just come. */
+    /** Records the driver itself, and every executor and active query that there is, as if it had just come. */
     public void recordPresent(SparkContext context) {
         long began = System.nanoTime();
+        try {
+            keep(environment(context.getConf()), began);
+        } catch (Throwable fault) {
+            fault(fault, began);
+        }
         try {
             scala.collection.Iterator executors = context.statusStore().executorList(true).iterator();
             while (executors.hasNext()) {
@@ -384,7 +402,7 @@ public class Recorder extends SparkListener {
                 String host = summary.hostPort();
                 int colon = host.lastIndexOf(':');
                 keep(executor(summary.id(), colon < 0 ? host : host.substring(0, colon), summary.totalCores(),
-                    summary.addTime().getTime()), began);
+                    summary.addTime().getTime(), summary.resourceProfileId()), began);
                 keep(blockManager(summary.id(), host, summary.maxMemory()), began);
             }
             for (Iterator it = queries().values().iterator(); it.hasNext();) {
@@ -393,6 +411,7 @@ public class Recorder extends SparkListener {
                 keep(started((java.util.UUID) call(query, "id"), (java.util.UUID) call(query, "runId"),
                     (String) call(query, "name"),
                     progress == null ? null : (String) call(progress, "timestamp")), began);
+                keep(configuration(call(query, "runId").toString(), -1, own(query)), began);
             }
         } catch (Throwable fault) {
             fault(fault, began);
@@ -443,6 +462,7 @@ public class Recorder extends SparkListener {
         Object system = ManagementFactory.getOperatingSystemMXBean();
         if (system instanceof com.sun.management.OperatingSystemMXBean) {
             com.sun.management.OperatingSystemMXBean sun = (com.sun.management.OperatingSystemMXBean) system;
+            found.put("System.Memory.Total", Long.valueOf(sun.getTotalPhysicalMemorySize()));
             found.put("Status.JVM.CPU.Time", Long.valueOf(sun.getProcessCpuTime()));
             if (sun.getProcessCpuLoad() >= 0) {
                 found.put("Status.JVM.CPU.Load", Double.valueOf(sun.getProcessCpuLoad()));
@@ -551,8 +571,10 @@ public class Recorder extends SparkListener {
         return out;
     }
 
-    private static Packer executor(String id, String host, int cores, long time) {
-        return new Packer().array(5).integer(EXECUTOR_ADDED).text(id).text(host).integer(cores).integer(time);
+    private static Packer executor(String id, String host, int cores, long time, int profile) {
+        Packer out = new Packer();
+        out.array(6).integer(EXECUTOR_ADDED).text(id).text(host).integer(cores).integer(time).integer(profile);
+        return out;
     }
 
     private static Packer blockManager(String executor, String endpoint, long memory) {
@@ -564,6 +586,104 @@ public class Recorder extends SparkListener {
         out.array(7).integer(QUERY_STARTED).text(id.toString()).text(run.toString()).text(name).text(timestamp);
         Object query = query(id);
         return out.text(word(query, "trigger")).text(word(query, "sink"));
+    }
+
+    // What Spark holds for secret it redacts here, by its own rule and in Java's own syntax of patterns.
+
+    /** Writes what the driver's process is and how the application is set. */
+    private static Packer environment(SparkConf conf) {
+        RuntimeMXBean runtime = ManagementFactory.getRuntimeMXBean();
+        Packer out = new Packer();
+        out.array(6).integer(ENVIRONMENT);
+        out.text(runtime.getVmName() + " - " + runtime.getVmVendor() + " - " + runtime.getSpecVersion() + "/"
+            + runtime.getVmVersion());
+        out.text(System.getProperty("os.arch"));
+        texts(out, list(Utils.redactCommandLineArgs(conf, sequence(runtime.getInputArguments())).iterator()));
+        texts(out, java.util.Arrays.asList(
+            System.getProperty("java.class.path", "").split(java.util.regex.Pattern.quote(java.io.File.pathSeparator))));
+        settings(out, map(Utils.redact(conf, sequence(java.util.Arrays.asList(conf.getAll()))).iterator()));
+        return out;
+    }
+
+    /** Writes the settings of a query's run, or of an execution, that are not the application's. */
+    private Packer configuration(String run, long execution, Map found) {
+        Packer out = new Packer();
+        out.array(4).integer(CONFIGURATION).text(run).integer(execution);
+        try {
+            // Nobody need set it, but it is what tells how wide the job is.
+            String key = SQLConf$.MODULE$.SHUFFLE_PARTITIONS().key();
+            if (!found.containsKey(key) && !shared().contains(key)) {
+                found.put(key, SQLConf$.MODULE$.SHUFFLE_PARTITIONS().defaultValueString());
+            }
+        } catch (Throwable unknown) {
+            // Then it is not told.
+        }
+        settings(out, found);
+        return out;
+    }
+
+    /** The settings of a StreamExecution that are not the application's; none where it is null or tells none. */
+    private Map own(Object query) {
+        Map found = new LinkedHashMap();
+        try {
+            // Batches run in a session of their own, whose settings a checkpoint may have replaced.
+            Object last = query == null ? null : call(query, "lastExecution");
+            Object state = query == null ? null : call(call(last == null ? query : last, "sparkSession"), "sessionState");
+            if (state != null) {
+                SQLConf conf = (SQLConf) call(state, "conf");
+                scala.collection.immutable.Map all = conf.getAllConfs();
+                scala.collection.immutable.Map told = conf.redactOptions(all);
+                for (scala.collection.Iterator it = all.iterator(); it.hasNext();) {
+                    scala.Tuple2 pair = (scala.Tuple2) it.next();
+                    String key = (String) pair._1();
+                    // As Spark itself tells executions' settings: a process's own can be no query's.
+                    if (!key.startsWith("spark.driver.") && !key.startsWith("spark.executor.")
+                            && !pair._2().equals(shared().get(key, null))) {
+                        found.put(key, told.apply(key));
+                    }
+                }
+            }
+        } catch (Throwable unknown) {
+            found.clear();
+        }
+        return found;
+    }
+
+    /** The application's settings, as all its sessions have them. */
+    private SparkConf shared() throws Exception {
+        return (SparkConf) call(call(session, "sharedState"), "conf");
+    }
+
+    private static Map map(scala.collection.Iterator pairs) {
+        Map found = new LinkedHashMap();
+        while (pairs.hasNext()) {
+            scala.Tuple2 pair = (scala.Tuple2) pairs.next();
+            found.put(pair._1(), pair._2());
+        }
+        return found;
+    }
+
+    private static scala.collection.immutable.Seq sequence(List found) {
+        scala.collection.immutable.List all = scala.collection.immutable.Nil$.MODULE$;
+        for (int i = found.size() - 1; i >= 0; i--) {
+            all = all.$colon$colon(found.get(i));
+        }
+        return all;
+    }
+
+    private static void texts(Packer out, List found) {
+        out.array(found.size());
+        for (int i = 0; i < found.size(); i++) {
+            out.text((String) found.get(i));
+        }
+    }
+
+    private static void settings(Packer out, Map found) {
+        out.map(found.size());
+        for (Iterator it = found.entrySet().iterator(); it.hasNext();) {
+            Map.Entry entry = (Map.Entry) it.next();
+            out.text((String) entry.getKey()).text((String) entry.getValue());
+        }
     }
 
     /** The query's StreamExecution, or null: it may be gone. */

@@ -18,7 +18,7 @@ from spark_hooks.frames import Frames
 from spark_hooks.jvm import Recorder
 from spark_hooks.metrics import UPDATE_INTERVAL_S
 from spark_hooks.pusher import Outcome, Pusher, Transport
-from spark_hooks.redaction import Redaction
+from spark_hooks.redaction import REGEXES, Redaction
 from spark_hooks.settings import Settings
 from spark_hooks.transport import HttpTransport
 from streamgauge import names, wire
@@ -64,7 +64,8 @@ class Agent:
         starts = before._model.starts() if before is not None else {}
         sequences = before._frames.sequences() if before is not None else {}
         self._model: Model = Model(app, self._executors, starts)
-        self._frames: Frames = Frames(app, settings.interval_ms, clock, _redaction(spark), sequences)
+        redact = _redaction(spark, settings.token)
+        self._frames: Frames = Frames(app, settings.interval_ms, clock, redact, sequences)
         self._driver: dict[str, wire.Scalar] = {}
         self._hooks: dict[str, wire.Scalar] = {}
         self._drained_bytes = 0
@@ -152,9 +153,9 @@ class Agent:
             }
 
     def _tick(self, _: int) -> None:
-        driver: dict[str, wire.Scalar] = {**_figures.decode(self._recorder.driver_metrics())}
+        driver = _figures.decode(self._recorder.driver_metrics())
         with self._lock:
-            self._driver = driver
+            self._driver = self._executors.tick(driver)
             self._model.tick()
 
     def _build(self) -> list[wire.Frame]:
@@ -194,10 +195,14 @@ def _context_id(spark: Any) -> str:
     return str(spark.sparkContext.applicationId)
 
 
-def _redaction(spark: Any) -> Redaction:
-    return Redaction(
-        spark.conf.get("spark.redaction.regex", None), spark.conf.get("spark.sql.redaction.string.regex", None)
-    )
+def _redaction(spark: Any, token: str | None) -> Redaction:
+    settings = dict(spark.sparkContext.getConf().getAll())
+    for name in REGEXES:
+        # The session's own word goes before the application's.
+        found = spark.conf.get(name, None)
+        if found:
+            settings[name] = found
+    return Redaction.of(settings, [token] if token else [])
 
 
 _latest: Agent | None = None

@@ -36,7 +36,7 @@ class Model:
     """
     Applies events in the order Spark told them. Not thread safe.
 
-    `ended` tells that the application has: nothing can come any more.
+    `ended` tells that the application has: nothing can come any more; `end_ms` is when, wall time, −1 before.
 
     Args:
         app: This application.
@@ -48,7 +48,8 @@ class Model:
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.unknown_updates = 0
         self.faults: list[str] = []
-        self.ended = False
+        self.ended, self.end_ms = False, -1
+        self.environment: records.Environment | None = None
         self._app = app
         self._executors = executors
         self._starts = dict(starts or {})
@@ -96,6 +97,22 @@ class Model:
     @_apply.register
     def _(self, event: records.Fault) -> None:
         self.faults.append(event.text)
+
+    # ---- How all is set
+
+    @_apply.register
+    def _(self, event: records.Environment) -> None:
+        self.environment = event
+        self._executors.apply(event)
+
+    @_apply.register
+    def _(self, event: records.Configuration) -> None:
+        execution = self._executions.get(event.execution)
+        if execution is not None:
+            execution.settings = event.settings
+        job = self._runs.get(event.run or "") if execution is None else execution.job
+        if job is not None:
+            job.settings = event.settings
 
     # ---- Queries
 
@@ -149,7 +166,7 @@ class Model:
         for job in self.jobs.values():
             job.cancel(event.time_ms)
         self._executors.end()
-        self.ended = True
+        self.ended, self.end_ms = True, event.time_ms
 
     # ---- Executions and their plans
 
@@ -290,6 +307,7 @@ class Model:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
         first_line = root.description.partition("\n")[0]
         job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)))
+        job.settings = root.settings
         root.job = self._add(job)
         for inner in root.inner:
             inner.job = job

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from spark_hooks import records
+from spark_hooks.garbage import GarbageRates
 from streamgauge import names, wire
 from streamgauge.clock import Clock
+from streamgauge.sizes import MIB, size
 
 GONE_EXECUTORS = 100
 """How many that are gone are remembered until the collector was told. It takes one that a frame does not name for
 gone, so no more is lost than the word."""
+
+DRIVER = "driver"
+"""Spark's id of the driver, which in local mode is the executor."""
+
+EXECUTOR_MEMORY = "1g"
+"""Spark's default of spark.executor.memory."""
+
+_ASKED_TOGETHER = (names.HEAP_USED, names.HEAP_MAX, names.MANAGED_USED, names.METASPACE_USED)
+"""Flink's autoscaler asks for these at once, and where one were absent it would be told none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -23,7 +36,9 @@ class _Executor:
     heartbeat_ms: int
     endpoint: str
     memory_bytes: int
+    profile: int
     metrics: dict[str, wire.Scalar] = field(default_factory=dict)
+    garbage: GarbageRates = field(default_factory=GarbageRates)
 
 
 class Executors:
@@ -43,6 +58,9 @@ class Executors:
         self._gone: dict[str, wire.Executor] = {}
         self._tasks: dict[int, tuple[str, str]] = {}
         self._blocks: dict[str, tuple[str, int]] = {}
+        self._heap_bytes: float = math.nan
+        self._driver: dict[str, wire.Scalar] = {}
+        self._driver_garbage = GarbageRates()
 
     def apply(self, event: records.Record) -> None:
         """Apply an event about an executor; any other is none of its business."""
@@ -54,7 +72,7 @@ class Executors:
             elif event.cores > 0:
                 endpoint, memory_bytes = self._blocks.pop(event.executor, (event.host, -1))
                 self._executors[event.executor] = _Executor(
-                    event.cores, event.time_ms, event.time_ms, endpoint, memory_bytes
+                    event.cores, event.time_ms, event.time_ms, endpoint, memory_bytes, event.profile
                 )
                 self._gone.pop(event.executor, None)
         elif isinstance(event, records.BlockManagerAdded):
@@ -67,6 +85,25 @@ class Executors:
             self._remove(event.executor)
         elif isinstance(event, records.ExecutorMemory):
             self._remember(event)
+        elif isinstance(event, records.Environment):
+            heap_bytes = size(event.settings.get("spark.executor.memory", EXECUTOR_MEMORY), MIB)
+            self._heap_bytes = math.nan if heap_bytes is None else heap_bytes
+
+    def tick(self, driver: Mapping[str, wire.Scalar]) -> dict[str, wire.Scalar]:
+        """
+        Update the rates, once every 5 s.
+
+        Args:
+            driver: The figures of the driver's JVM.
+
+        Returns:
+            These, and their rates.
+        """
+        self._driver_garbage.update(driver)
+        self._driver = {**driver, **self._driver_garbage.rates()}
+        for executor in self._executors.values():
+            executor.garbage.update(executor.metrics)
+        return dict(self._driver)
 
     def end(self) -> None:
         """The application ended, and all of its executors with it."""
@@ -109,8 +146,19 @@ class Executors:
             memory_bytes=found.memory_bytes,
             added_ms=found.added_ms,
             heartbeat_ms=found.heartbeat_ms,
-            metrics=dict(found.metrics),
+            metrics=self._metrics(name, found),
         )
+
+    def _metrics(self, name: str, found: _Executor) -> dict[str, wire.Scalar]:
+        known: dict[str, wire.Scalar] = {**found.metrics, **found.garbage.rates()}
+        if name == DRIVER:
+            # One JVM: its beans tell all that heartbeats do, and as it is now.
+            known |= self._driver
+        elif found.profile == 0:
+            known[names.HEAP_MAX] = self._heap_bytes
+        if found.memory_bytes >= 0:
+            known[names.MANAGED_TOTAL] = found.memory_bytes
+        return {**dict.fromkeys(_ASKED_TOGETHER, math.nan), **known}
 
     def _seen(self, executor: str) -> None:
         found = self._executors.get(executor)
@@ -121,7 +169,7 @@ class Executors:
         found = self._executors.get(event.executor)
         if found is None:
             return
-        heap, non_heap, direct, mapped, minor, minor_ms, major, major_ms = event.values
+        heap, non_heap, direct, mapped, minor, minor_ms, major, major_ms, on_heap, off_heap = event.values
         found.heartbeat_ms = event.time_ms
         found.metrics = {
             names.HEAP_USED: heap,
@@ -130,6 +178,7 @@ class Executors:
             names.MAPPED_USED: mapped,
             names.GC_COUNT_ALL: minor + major,
             names.GC_TIME_ALL: minor_ms + major_ms,
+            names.MANAGED_USED: on_heap + off_heap,
         }
 
     def _remove(self, executor: str) -> None:

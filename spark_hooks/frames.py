@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import numpy as np
 
+from spark_hooks.configuration import NAME_CHARS, configuration, cut, environment
 from spark_hooks.counts import TOTALS
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
@@ -36,12 +37,14 @@ _TOTALS = dict(
 _SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
 _ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 
-NAME_CHARS = 1_000
 TEXT_CHARS = 30_000
 """Longer texts are cut: a collector refuses a whole push for one that is too long."""
 
 _PLAN = ("plan",)
-"""Key of a job's plan in its channel; every other key begins with a vertex id."""
+_CONFIGURATION = ("configuration",)
+_ENVIRONMENT = ("environment",)
+_WHOLE = frozenset({_PLAN, _CONFIGURATION, _ENVIRONMENT})
+"""Keys of what is in a channel once; every other key begins with a vertex id."""
 
 
 @dataclass(slots=True)
@@ -60,6 +63,8 @@ class _Channel:
     acknowledged: int = 0
     revision: int = -1
     plan: wire.Plan | None = None
+    told: dict[str, str] | None = None
+    configuration: dict[str, str] = field(default_factory=dict)
     parts: dict[tuple[str, ...], _Changed] = field(default_factory=dict)
 
     def note(self, key: tuple[str, ...], value: object) -> bool:
@@ -71,7 +76,7 @@ class _Channel:
 
     def forget_vertices(self, present: Container[str]) -> None:
         """Forget the vertices that the job has no longer."""
-        for key in [key for key in self.parts if key != _PLAN and key[0] not in present]:
+        for key in [key for key in self.parts if key not in _WHOLE and key[0] not in present]:
             del self.parts[key]
 
 
@@ -94,10 +99,11 @@ class Frames:
         redact: Redaction,
         sequences: Mapping[tuple[str, wire.Attempt], int] | None = None,
     ) -> None:
-        self._app = app
+        self._redact = redact
+        self._app = msgspec.structs.replace(app, name=self._name(app.name))
         self._interval_ms = interval_ms
         self._clock = clock
-        self._redact = redact
+        self._environment: wire.Environment | None = None
         self._sequences = dict(sequences or {})
         self._channels: dict[tuple[str, wire.Attempt], _Channel] = {}
 
@@ -115,7 +121,7 @@ class Frames:
             model.unknown_updates,
         )
         own = msgspec.structs.replace(
-            self._head("", wire.Attempt(self._app.start_ms, self._app.id)),
+            self._application_frame(model),
             executors=executors.frames(),
             driver=driver,
             hooks=hooks,
@@ -137,10 +143,10 @@ class Frames:
                 del self._channels[key]
 
     def _name(self, text: str) -> str:
-        return _cut(self._redact(text), NAME_CHARS)
+        return cut(self._redact(text), NAME_CHARS)
 
     def _text(self, text: str) -> str:
-        return _cut(self._redact(text), TEXT_CHARS)
+        return cut(self._redact(text), TEXT_CHARS)
 
     def _scalar(self, value: wire.Scalar) -> wire.Scalar:
         return self._text(value) if isinstance(value, str) else value
@@ -169,6 +175,26 @@ class Frames:
             interval_ms=self._interval_ms,
         )
 
+    def _application_frame(self, model: Model) -> wire.Frame:
+        attempt = wire.Attempt(self._app.start_ms, self._app.id)
+        head = msgspec.structs.replace(self._head("", attempt), end_ms=model.end_ms)
+        told = model.environment
+        if told is None:
+            return head
+        channel = self._channels["", attempt]
+        if self._environment is None:
+            self._environment = environment(told, self._redact)
+        return msgspec.structs.replace(
+            head,
+            configuration=self._configuration(channel, told.settings),
+            environment=self._environment if channel.note(_ENVIRONMENT, self._environment) else None,
+        )
+
+    def _configuration(self, channel: _Channel, told: dict[str, str]) -> dict[str, str] | None:
+        if channel.told != told:
+            channel.told, channel.configuration = told, configuration(told, self._redact)
+        return channel.configuration if channel.note(_CONFIGURATION, channel.configuration) else None
+
     def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
         head = self._head(job.jid, job.attempt)
         channel = self._channels[(job.jid, job.attempt)]
@@ -193,6 +219,7 @@ class Frames:
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
             vertices=tuple(self._vertex(channel, vertex, coordinators) for vertex in job.vertices.values()),
             incomplete=incomplete,
+            configuration=self._configuration(channel, job.settings),
         )
 
     def _plan(self, job: Job) -> wire.Plan:
@@ -200,10 +227,10 @@ class Frames:
             tuple(
                 wire.Vertex(
                     id=vertex.id,
-                    name=_cut(vertex.name, NAME_CHARS),
+                    name=self._name(vertex.name),
                     operators=tuple(
-                        wire.Operator(operator.id, operator.name, operator.node, self._text(operator.description))
-                        for operator in vertex.operators
+                        wire.Operator(operator.id, name, self._name(operator.node), self._text(operator.description))
+                        for operator, name in zip(vertex.operators, self._operator_names(vertex), strict=True)
                     ),
                     inputs=tuple(
                         wire.Edge(source, exchange.ship_strategy, self._text(exchange.description))
@@ -215,6 +242,18 @@ class Frames:
                 for vertex in job.vertices.values()
             )
         )
+
+    def _operator_names(self, vertex: JobVertex) -> list[str]:
+        """What was told apart by a secret alone gets a number: metric ids need names that are unique in a vertex."""
+        found: dict[str, None] = {}
+        for operator in vertex.operators:
+            redacted = name = self._name(operator.name)
+            ordinal = 1
+            while name in found:
+                ordinal += 1
+                name = f"{redacted} {ordinal}"
+            found[name] = None
+        return list(found)
 
     def _vertex(
         self, channel: _Channel, vertex: JobVertex, coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]]
@@ -245,10 +284,6 @@ class Frames:
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
             coordinators=told if channel.note((vertex.id, "coordinators"), told) else None,
         )
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else f"{text[: chars - 1]}…"
 
 
 def _columns(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[tuple[str, str, wire.Array]]:

@@ -150,7 +150,7 @@ class Bound:
 
 class Job:
     """
-    One run of a query, or a batch execution. Not thread safe.
+    One run of a query, or a batch execution; `settings` are those that are not the application's. Not thread safe.
 
     Args:
         jid: 32 hex digits.
@@ -179,6 +179,7 @@ class Job:
         self.since_ms: dict[str, int] = {"CREATED": attempt.start_ms, state: attempt.start_ms}
         self.end_ms = -1
         self.failure = ""
+        self.settings: dict[str, str] = {}
         self.vertices: dict[str, JobVertex] = {}
         self.current: set[str] = set()
         self.revision = 0

@@ -174,21 +174,23 @@ class ExecutorMemory(_Record, tag=12):
     What an executor's heartbeat told of its memory; peaks since the stage began.
 
     Args:
-        values: Heap, non-heap, direct and mapped bytes; minor collections and ms; major ones and ms.
+        values: Heap, non-heap, direct and mapped bytes; minor collections and ms; major ones and ms; memory in use
+            for storage and execution, on the heap and off it.
     """
 
     executor: str
     time_ms: int
-    values: tuple[int, int, int, int, int, int, int, int]
+    values: tuple[int, int, int, int, int, int, int, int, int, int]
 
 
 class ExecutorAdded(_Record, tag=13):
-    """An executor registered."""
+    """An executor registered; `profile` is Spark's id of its resource profile, 0 for the default one."""
 
     executor: str
     host: str
     cores: int
     time_ms: int
+    profile: int
 
 
 class ExecutorRemoved(_Record, tag=14):
@@ -247,6 +249,35 @@ class QueryIdle(_Record, tag=20):
     time_ms: int
 
 
+class Environment(_Record, tag=22):
+    """
+    What the driver's process is, and how the application is set; Spark has redacted settings and arguments.
+
+    Args:
+        java: '<name> - <vendor> - <specification>/<version>' of the virtual machine.
+    """
+
+    java: str
+    architecture: str
+    arguments: tuple[str, ...]
+    class_path: tuple[str, ...]
+    settings: dict[str, str]
+
+
+class Configuration(_Record, tag=23):
+    """
+    The settings of a query's run, or of an outermost execution, that are not the application's; redacted by Spark.
+
+    Args:
+        run: UUID, None where an execution is told of.
+        execution: −1 where a run is.
+    """
+
+    run: str | None
+    execution: int
+    settings: dict[str, str]
+
+
 class Fault(_Record, tag=19):
     """The recorder itself failed on an event."""
 
@@ -274,6 +305,8 @@ Record = (
     | QueryProgress
     | QueryTerminated
     | QueryIdle
+    | Environment
+    | Configuration
     | Fault
 )
 

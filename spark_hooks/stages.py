@@ -48,6 +48,7 @@ class Execution:
         adaptive: Its plan is still being changed; only what runs is shown.
         replaced: What adaptive execution has planned before `graph`.
         driver: SQL metrics that the driver set.
+        settings: Spark's that are not the application's; of an outermost one.
         accumulators: Of every metric of every plan that it had.
     """
 
@@ -63,6 +64,7 @@ class Execution:
     stages: list[Stage] = field(default_factory=list)
     inner: list[Execution] = field(default_factory=list)
     driver: dict[int, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     accumulators: set[int] = field(init=False)
 
     def __post_init__(self) -> None:

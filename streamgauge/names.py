@@ -114,8 +114,19 @@ CLASSES_LOADED = "Status.JVM.ClassLoader.ClassesLoaded"
 CLASSES_UNLOADED = "Status.JVM.ClassLoader.ClassesUnloaded"
 FILES_OPEN = "Status.JVM.FileDescriptor.Open"
 FILES_MAX = "Status.JVM.FileDescriptor.Max"
-GC_COUNT_ALL = "Status.JVM.GarbageCollector.All.Count"
-GC_TIME_ALL = "Status.JVM.GarbageCollector.All.Time"
+GARBAGE_COLLECTOR = "Status.JVM.GarbageCollector."
+GARBAGE_COUNT = ".Count"
+GARBAGE_TIME = ".Time"
+"""Each collector has its own, between this prefix and this suffix; 'All' is all of them together."""
+MS_PER_SECOND = "MsPerSecond"
+"""Behind GARBAGE_TIME it makes the rate of it."""
+GC_COUNT_ALL = f"{GARBAGE_COLLECTOR}All{GARBAGE_COUNT}"
+GC_TIME_ALL = f"{GARBAGE_COLLECTOR}All{GARBAGE_TIME}"
+GC_RATE_ALL = GC_TIME_ALL + MS_PER_SECOND
+MANAGED_USED = "Status.Flink.Memory.Managed.Used"
+MANAGED_TOTAL = "Status.Flink.Memory.Managed.Total"
+MEMORY_TOTAL = "System.Memory.Total"
+"""Of the machine; Flink tells it where `metrics.system-resource` is on."""
 
 HOOKS_EVENTS = "events"
 HOOKS_DRAIN_TIME = "drainTimeNs"
@@ -142,6 +153,7 @@ _EXCHANGE = "SQL metrics of the exchange node"
 _PROGRESS = "QueryProgressEvent"
 _HEARTBEAT = "ExecutorMetricsUpdate (heartbeat)"
 _BEANS = "the driver's MX beans"
+_LOCAL = "in local mode the driver's MX beans, for they are one JVM"
 
 _COUNTED: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -193,6 +205,32 @@ _DRIVER: tuple[tuple[str, Type, str, str], ...] = (
     (FILES_MAX, "gauge", "", "File descriptors allowed."),
     (GC_COUNT_ALL, "counter", "", "Collections of all collectors."),
     (GC_TIME_ALL, "counter", "ms", "Time in collections of all collectors."),
+    (
+        GC_RATE_ALL,
+        "gauge",
+        "ms/s",
+        "Time in collections a second, over the last 60 s (Flink's MeterView); 0 when the hooks came.",
+    ),
+    (MEMORY_TOTAL, "gauge", "bytes", "Memory of the machine or container."),
+)
+_EXECUTOR: tuple[tuple[str, Type, str, str, str], ...] = (
+    (HEAP_USED, "gauge", "bytes", _HEARTBEAT, "Heap in use; the peak since the stage began. NaN before the first."),
+    (HEAP_MAX, "gauge", "bytes", "spark.executor.memory", "Greatest heap; NaN with a resource profile of its own."),
+    (NON_HEAP_USED, "gauge", "bytes", _HEARTBEAT, "Non-heap memory in use; the peak since the stage began."),
+    (METASPACE_USED, "gauge", "bytes", _LOCAL, "Metaspace in use; NaN where Spark does not tell."),
+    (DIRECT_USED, "gauge", "bytes", _HEARTBEAT, "Direct buffers; the peak since the stage began."),
+    (MAPPED_USED, "gauge", "bytes", _HEARTBEAT, "Mapped buffers; the peak since the stage began."),
+    (GC_COUNT_ALL, "counter", "", _HEARTBEAT, "Collections, minor and major."),
+    (GC_TIME_ALL, "counter", "ms", _HEARTBEAT, "Time in collections."),
+    (GC_RATE_ALL, "gauge", "ms/s", _HEARTBEAT, "Time in collections a second, over the last 60 s."),
+    (
+        MANAGED_USED,
+        "gauge",
+        "bytes",
+        _HEARTBEAT,
+        "Memory in use for storage and execution; the peak since the stage began. NaN before the first.",
+    ),
+    (MANAGED_TOTAL, "gauge", "bytes", "BlockManagerAdded", "Memory for storage and execution."),
 )
 
 
@@ -298,19 +336,12 @@ METRICS: tuple[Metric, ...] = (
     Metric(TASK_SLOTS_AVAILABLE, "gauge", "", "cluster", "task events", "Task slots without a running task."),
     Metric(NUM_TASK_MANAGERS, "gauge", "", "cluster", "executor events", "Executors."),
     Metric(NUM_RUNNING_JOBS, "gauge", "", "cluster", "QueryStartedEvent", "Jobs that run."),
-    Metric(HEAP_USED, "gauge", "bytes", "executor", _HEARTBEAT, "Heap in use; the peak since the stage began."),
-    Metric(
-        NON_HEAP_USED,
-        "gauge",
-        "bytes",
-        "executor",
-        _HEARTBEAT,
-        "Non-heap memory in use; the peak since the stage began.",
+    *(Metric(name, kind, unit, "executor", source, text) for name, kind, unit, source, text in _EXECUTOR),
+    *(
+        Metric(name, kind, unit, "executor", _LOCAL, text)
+        for name, kind, unit, text in _DRIVER
+        if name not in {row[0] for row in _EXECUTOR}
     ),
-    Metric(DIRECT_USED, "gauge", "bytes", "executor", _HEARTBEAT, "Direct buffers; the peak since the stage began."),
-    Metric(MAPPED_USED, "gauge", "bytes", "executor", _HEARTBEAT, "Mapped buffers; the peak since the stage began."),
-    Metric(GC_COUNT_ALL, "counter", "", "executor", _HEARTBEAT, "Collections, minor and major."),
-    Metric(GC_TIME_ALL, "counter", "ms", "executor", _HEARTBEAT, "Time in collections."),
     *(Metric(name, kind, unit, "driver", _BEANS, text) for name, kind, unit, text in _DRIVER),
     Metric(HOOKS_EVENTS, "counter", "", "hooks", "Recorder.java", "Listener events that the recorder took."),
     Metric(HOOKS_RECORD_TIME, "counter", "ns", "hooks", "Recorder.java", "Time that the recorder spent in them."),

@@ -27,6 +27,9 @@ _CALLED: dict[str, str] = {
     names.MAPPED_USED: "jvm_memory_mapped_used",
     names.GC_COUNT_ALL: "jvm_garbage_collections",
     names.GC_TIME_ALL: "jvm_garbage_collection",
+    names.MANAGED_TOTAL: "managed_memory",
+    names.MANAGED_USED: "managed_memory_used",
+    names.MEMORY_TOTAL: "machine_memory",
     names.CLASSES_LOADED: "jvm_classes_loaded",
     names.CLASSES_UNLOADED: "jvm_classes_unloaded",
     names.HOOKS_ACKNOWLEDGED_AGE: "acknowledged_age",
@@ -67,7 +70,9 @@ def _family(metric: names.Metric) -> Family | None:
         outcome = f'outcome="{_PUSHES[metric.name]}"'
         return Family("streamgauge_hooks_pushes_total", "counter", "Pushes, by what became of them.", 1.0, outcome)
     # rate() tells better what a meter tells, and Flink tells what a task reads twice.
-    if metric.type in ("meter", "string") or metric.name.startswith(names.SHUFFLE_INPUT):
+    if metric.type in ("meter", "string") or metric.name == names.GC_RATE_ALL:
+        return None
+    if metric.name.startswith(names.SHUFFLE_INPUT):
         return None
     kind: Kind = "counter" if metric.type == "counter" or metric.name in _COUNTERS else "gauge"
     unit, divisor = _BASE_UNITS.get(metric.unit, ("", 1.0))

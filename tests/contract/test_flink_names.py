@@ -13,6 +13,9 @@ OURS = {
     ("job", "lastCheckpointProcessedRows"),
     ("job", "numInputRows"),
     ("job", "numOutputRows"),
+    # Flink's too, with metrics.system-resource on, as the recorded one had it not.
+    ("driver", "System.Memory.Total"),
+    ("executor", "System.Memory.Total"),
 }
 """What Spark tells and Flink has no word for; the hooks' own figures are ours altogether."""
 

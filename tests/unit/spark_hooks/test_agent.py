@@ -141,7 +141,7 @@ def test_hooks_tell_their_own_cost_and_drops(hooks: Hooks) -> None:
 
 def test_the_end_of_an_application_without_jobs_is_told_too(hooks: Hooks) -> None:
     """Its executors must not be shown until the silence is noticed; then nothing is left to tell."""
-    hooks.drain(records.ExecutorAdded("driver", "host", 2, 5))
+    hooks.drain(records.ExecutorAdded("driver", "host", 2, 5, 0))
     hooks.push()
     hooks.drain(records.ApplicationEnd(9))
     assert not hooks.agent._told_all()

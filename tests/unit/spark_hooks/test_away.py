@@ -41,7 +41,7 @@ class Application:
         """One run of a query and one batch, from start to end, on an executor of their own."""
         self.lives += 1
         executor = str(self.lives)
-        yield records.ExecutorAdded(executor, "host", 2, 5)
+        yield records.ExecutorAdded(executor, "host", 2, 5, 0)
         yield records.BlockManagerAdded(executor, "host:1", 1 << 20)
         query = self.queries[self.lives % len(self.queries)]
         query.run, query.batch = self.lives, 0
@@ -83,7 +83,12 @@ class Hooks:
         session = SimpleNamespace(
             version=APP.spark_version,
             conf=SimpleNamespace(get=lambda _, default: default),
-            sparkContext=SimpleNamespace(applicationId=APP.id, appName=APP.name, startTime=APP.start_ms),
+            sparkContext=SimpleNamespace(
+                applicationId=APP.id,
+                appName=APP.name,
+                startTime=APP.start_ms,
+                getConf=lambda: SimpleNamespace(getAll=list),
+            ),
         )
         self.agent = Agent(session, Settings(), self.transport)
 

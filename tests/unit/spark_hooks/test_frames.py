@@ -78,7 +78,7 @@ def columns(frame: wire.Frame) -> set[tuple[str, str]]:
 
 def test_application_speaks_for_itself(driver: Driver) -> None:
     """Its frame has no job, and all of its executors, driver and hooks figures."""
-    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5))
+    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5, 0))
     application, _ = driver.build(events=7)
     assert application.job is None
     assert application.attempt == wire.Attempt(APP.start_ms, APP.id)
@@ -193,7 +193,7 @@ def test_end_of_an_older_run_forgets_no_newer_one(driver: Driver) -> None:
 
 def test_gone_executor_is_told_until_it_is_acknowledged(driver: Driver) -> None:
     """The collector drops it; after that nothing names it."""
-    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5))
+    driver.executors.apply(records.ExecutorAdded("1", "worker.test", 2, 5, 0))
     driver.acknowledge(*driver.build())
     driver.executors.apply(records.ExecutorRemoved("1", 6))
     for _ in range(2):
@@ -270,4 +270,4 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         job = driver.model.jobs[driver.query.jid]
         assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)
         remembered = {key[0] for channel in driver.frames._channels.values() for key in channel.parts}
-    assert len(remembered) == 4 + 1
+    assert len(remembered) == 4 + len(("plan", "configuration"))

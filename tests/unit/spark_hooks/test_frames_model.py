@@ -173,7 +173,7 @@ class Driver:
     def change_executors(self) -> None:
         name = str(self.random.randint(1, 3))
         if self.random.random() < 0.5:
-            self.apply(records.ExecutorAdded(name, "worker.test", 2, 5))
+            self.apply(records.ExecutorAdded(name, "worker.test", 2, 5, 0))
         else:
             self.apply(records.ExecutorRemoved(name, 6))
 

@@ -68,8 +68,8 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
         records.TaskEnd(3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, (82, 262_144, 84, 76)),
     ),
     ([11, 3, 1, 900, [82, 5]], records.LiveUpdate(3, 1, 900, (82, 5))),
-    ([12, "1", 19, [1, 2, 3, 4, 5, 6, 7, 8]], records.ExecutorMemory("1", 19, (1, 2, 3, 4, 5, 6, 7, 8))),
-    ([13, "1", "host", 4, 20], records.ExecutorAdded("1", "host", 4, 20)),
+    ([12, "1", 19, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]], records.ExecutorMemory("1", 19, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10))),
+    ([13, "1", "host", 4, 20, 0], records.ExecutorAdded("1", "host", 4, 20, 0)),
     ([14, "1", 21], records.ExecutorRemoved("1", 21)),
     ([15, "1", "host:40101", 455_501_414], records.BlockManagerAdded("1", "host:40101", 455_501_414)),
     (
@@ -79,6 +79,12 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
     ([17, "{}"], records.QueryProgress("{}")),
     ([18, "id", "run", 22, None], records.QueryTerminated("id", "run", 22, None)),
     ([20, "id", "run", 23], records.QueryIdle("id", "run", 23)),
+    (
+        [22, "VM - V - 17/17.0.1", "amd64", ["-Xmx1g"], ["/a.jar"], {"spark.master": "local[2]"}],
+        records.Environment("VM - V - 17/17.0.1", "amd64", ("-Xmx1g",), ("/a.jar",), {"spark.master": "local[2]"}),
+    ),
+    ([23, "run", -1, {"spark.sql.x": "y"}], records.Configuration("run", -1, {"spark.sql.x": "y"})),
+    ([23, None, 24, {}], records.Configuration(None, 24, {})),
     ([19, "java.lang.NullPointerException"], records.Fault("java.lang.NullPointerException")),
 ]
 DRAIN = msgspec.msgpack.encode(TOTALS + [written for written, _ in EVERY_KIND])
