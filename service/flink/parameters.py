@@ -56,9 +56,8 @@ QUERY: dict[str, Parameter] = {
     "agg": Parameter(_list({"enum": list(AGGREGATES)}), "Aggregates, in any case; without it all of them."),
     "failureLabelFilter": Parameter(_list({"type": "string", "pattern": "^[^:]+:[^:]+$"}), "Labels, 'key:value'."),
     "get": Parameter(_list({"type": "string"}), "Metrics by id; without it the ids are listed.", checked=False),
-    "includeSerializedValue": Parameter({"type": "boolean"}, "Whether values are also given as Java writes them."),
     "jobs": Parameter(_list(_ID), "Jobs; without it all of them."),
-    "maxExceptions": Parameter({"type": "integer", "maximum": _MAX_INT}, "How many failures at most."),
+    "maxExceptions": Parameter(_INDEX, "How many failures at most."),
     "subtasks": Parameter(
         _list({"type": "string", "pattern": "^[0-9]+(-[0-9]+)?$"}), "Subtasks and ranges of them.", checked=False
     ),
@@ -70,7 +69,9 @@ _VERTEX = "/jobs/:jobid/vertices/:vertexid"
 
 READ_BY: dict[str, tuple[str, ...]] = {
     "/jobs/metrics": ("get", "agg", "jobs"),
+    "/jobs/:jobid/exceptions": ("maxExceptions", "failureLabelFilter"),
     "/jobs/:jobid/metrics": ("get",),
+    f"{_VERTEX}/jm-operator-metrics": ("get",),
     f"{_VERTEX}/metrics": ("get",),
     f"{_VERTEX}/subtasks/metrics": ("get", "agg", "subtasks"),
     f"{_VERTEX}/subtasks/:subtaskindex/metrics": ("get",),
