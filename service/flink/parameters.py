@@ -19,7 +19,7 @@ class Parameter:
     Args:
         schema: JSON Schema; an array is written with commas between its elements.
         description: What it is, one line.
-        checked: Whether a value that is none of `schema` is answered 400.
+        checked: Of a path, whether a value that is none of `schema` is answered 400.
     """
 
     schema: Mapping[str, object]
@@ -37,10 +37,8 @@ _ID = {"type": "string", "pattern": PATTERN}
 _TEXT = {"type": "string", "minLength": 1}
 
 PATH: dict[str, Parameter] = {
-    "applicationid": Parameter(_TEXT, "An application: 32 hex digits, or Spark's own id.", checked=True),
-    "attempt": Parameter(
-        {"type": "integer", "minimum": -_MAX_INT - 1, "maximum": _MAX_INT}, "An attempt of a subtask, from 0."
-    ),
+    "applicationid": Parameter(_TEXT, "An application: 32 hex digits, or Spark's own id."),
+    "attempt": Parameter(_INT, "An attempt of a subtask, from 0."),
     "checkpointid": Parameter({"type": "integer", "minimum": 0, "maximum": 2**63 - 1}, "A checkpoint: a micro-batch."),
     "filename": Parameter(_TEXT, "A file of a log.", checked=False),
     "jobid": Parameter(_ID, "A job: a streaming query or a batch query."),
@@ -55,13 +53,11 @@ PATH: dict[str, Parameter] = {
 QUERY: dict[str, Parameter] = {
     "agg": Parameter(_list({"enum": list(AGGREGATES)}), "Aggregates, in any case; without it all of them."),
     "failureLabelFilter": Parameter(_list({"type": "string", "pattern": "^[^:]+:[^:]+$"}), "Labels, 'key:value'."),
-    "get": Parameter(_list({"type": "string"}), "Metrics by id; without it the ids are listed.", checked=False),
+    "get": Parameter(_list({"type": "string"}), "Metrics by id; without it the ids are listed."),
     "jobs": Parameter(_list(_ID), "Jobs; without it all of them."),
     "maxExceptions": Parameter(_INDEX, "How many failures at most."),
-    "subtasks": Parameter(
-        _list({"type": "string", "pattern": "^[0-9]+(-[0-9]+)?$"}), "Subtasks and ranges of them.", checked=False
-    ),
-    "taskmanagers": Parameter(_list({"type": "string"}), "Executors; without it all of them.", checked=False),
+    "subtasks": Parameter(_list({"type": "string", "pattern": "^[0-9]+(-[0-9]+)?$"}), "Subtasks and ranges of them."),
+    "taskmanagers": Parameter(_list({"type": "string"}), "Executors; without it all of them."),
 }
 """Query parameters by Flink's name."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -82,9 +83,7 @@ def test_every_path_is_told_and_nothing_else() -> None:
     """The routes of the application and the resources of the Flink REST."""
     app = create_app(Config(), MetricStore(), ManualClock())
     routes = {route.path for route in app.routes if isinstance(route, APIRoute)}
-    resources = {
-        "/".join(f"{{{part[1:]}}}" if part[:1] == ":" else part for part in path.split("/")) for path in RESOURCES
-    }
+    resources = {re.sub(r":(\w+)", r"{\1}", path) for path in RESOURCES}
     assert set(document()["paths"]) == routes | resources
 
 
@@ -139,6 +138,16 @@ def test_tokens_are_told_where_they_are_asked_for() -> None:
     assert "401" in told["/overview"]["responses"]
     assert "401" not in told["/-/healthy"]["responses"]
     assert not any("security" in operation and operation["security"] for _, operation in operations(document()))
+
+
+@pytest.mark.parametrize("path", document()["paths"])
+def test_a_read_without_a_token_is_refused_where_it_is_told(path: str, store: MetricStore, clock: ManualClock) -> None:
+    """401 of a service with a read token, and that the document of such a service says so."""
+    guarded = Client(create_app(Config(read_token="secret"), store, clock))
+    operation = document(reads_guarded=True)["paths"][path].get("get")
+    if operation is not None:
+        asked = re.sub(r"\{(\w+)\}", lambda name: KNOWN[name[1]], path)
+        assert (guarded.get(asked).status_code == 401) == bool(operation["security"])
 
 
 def test_a_push_says_when_to_come_back() -> None:
