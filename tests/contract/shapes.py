@@ -25,6 +25,7 @@ _TEXTS = (
     ("unassigned", re.compile(r"\(unassigned\)")),
     ("host:port", re.compile(r"[\w.\[\]:-]+:[0-9]{1,5}")),
 )
+_ANY_METRIC = {"id": "one of ours", "value": "of whatever format"}
 _INTEGERS = {"number", "epoch ms", "0 or -1"}
 _PLAIN_TEXTS = {"id", "long as text", "double as text", "boolean as text", "word", "host:port", "unassigned"}
 
@@ -132,8 +133,7 @@ class Shape:
                 yield Difference(place, self.words(), "list")
                 return
             for item in value:
-                metric = _metric(item) if _metric(item) in self.named else ""
-                below = self.named[metric] if metric else self.items
+                below, metric = self._item(item)
                 if below is not None:
                     yield from below.differences(item, f"{place}[{metric}]")
         elif isinstance(value, dict) and is_map(key, value) and (self.map or not self.objects):
@@ -146,6 +146,13 @@ class Shape:
             yield from self._object_differences(value, place)
         elif not accepts(self.scalars, kind(value)):
             yield Difference(place, self.words(), kind(value))
+
+    def _item(self, item: Any) -> tuple[Shape | None, str]:
+        """Return what an item of a list is to be like, and of a metric that Flink has its name."""
+        metric = _metric(item)
+        if not self.named or not metric:
+            return self.items, ""
+        return (self.named[metric], metric) if metric in self.named else (Shape().learn(_ANY_METRIC), "")
 
     def _object_differences(self, value: dict[str, Any], place: str) -> Iterator[Difference]:
         if not self.objects:

@@ -82,7 +82,12 @@ class Demonstration:
         try:
             self._start("main", counted(self._spark), "append", processingTime="1 second")
             slow = self._spark.readStream.format("rate").option("rowsPerSecond", 5).load()
-            slow = slow.groupBy("value").count().mapInArrow(slowly, "value BIGINT, count BIGINT")
+            slow = (
+                slow.withWatermark("timestamp", "1 second")
+                .groupBy("value")
+                .count()
+                .mapInArrow(slowly, "value BIGINT, count BIGINT")
+            )
             self._start("slow", slow, "update", processingTime="0 seconds")
             failed = read(self._spark, self._folder / "fail").mapInArrow(failing, "k INT, count BIGINT")
             self._start("fail", failed, "update", processingTime="0 seconds")
