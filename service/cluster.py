@@ -29,18 +29,38 @@ def connected(snapshot: Snapshot) -> list[AppState]:
     return [app for app in applications(snapshot) if not app.suspended]
 
 
-def executors(apps: Iterable[AppState]) -> list[wire.Executor]:
-    """Return the executors of `apps`, by id in order; of an id that two name, the first one's."""
-    found: dict[str, wire.Executor] = {}
+def driver(snapshot: Snapshot) -> AppState | None:
+    """
+    Return the connected application whose driver stands for Flink's JobManager: the one that started last.
+
+    The one heard last would change with every push.
+    """
+    return next(iter(connected(snapshot)), None)
+
+
+def employers(apps: Iterable[AppState]) -> dict[str, AppState]:
+    """Return the application of each executor of `apps`, by its id in order; of an id that two name, the first one."""
+    found: dict[str, AppState] = {}
     for app in apps:
-        for executor in app.executors.values():
-            found.setdefault(executor.id, executor)
-    return [found[executor_id] for executor_id in sorted(found)]
+        for executor_id in app.executors:
+            found.setdefault(executor_id, app)
+    return {executor_id: found[executor_id] for executor_id in sorted(found)}
+
+
+def executors(apps: Iterable[AppState]) -> list[wire.Executor]:
+    """Return the executors of `apps`, in the order and by the choice of `employers`."""
+    return [app.executors[executor_id] for executor_id, app in employers(apps).items()]
+
+
+def find_employer(snapshot: Snapshot, executor_id: str) -> AppState | None:
+    """Return the connected application of this executor, as `employers` would; None where there is none."""
+    return next((app for app in connected(snapshot) if executor_id in app.executors), None)
 
 
 def find_executor(snapshot: Snapshot, executor_id: str) -> wire.Executor | None:
-    """Return the connected executor of this id, as `executors` would; None where there is none."""
-    return next((app.executors[executor_id] for app in connected(snapshot) if executor_id in app.executors), None)
+    """Return the connected executor of this id; None where there is none."""
+    app = find_employer(snapshot, executor_id)
+    return None if app is None else app.executors[executor_id]
 
 
 def running_tasks(executor: wire.Executor) -> int:
@@ -74,9 +94,9 @@ def driver_metrics(snapshot: Snapshot) -> dict[str, wire.Scalar]:
     """
     Return what the JobManager's metrics are read from, by name.
 
-    The cluster's figures cover every connected application; Status.* is one JVM's, and of several connected
-    drivers the one that started last is told. (The one heard last would change with every push.)
+    The cluster's figures cover every connected application; Status.* is that of `driver`.
     """
     apps = connected(snapshot)
     jobs = (job.state for job in snapshot.jobs.values())
-    return {**(apps[0].driver if apps else {}), **cluster_metrics(apps, jobs)}
+    told = driver(snapshot)
+    return {**({} if told is None else told.driver), **cluster_metrics(apps, jobs)}

@@ -160,7 +160,7 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
 
 
 def app_frame(app: wire.App = APP, seq: int = 1) -> wire.Frame:
-    """An application with the recorded TaskManagers' executors; OLDER_APP has none."""
+    """An application with the recorded TaskManagers' executors, and how it is set; OLDER_APP has no executors."""
     main = recording("main__job.json")["jid"]
     executors = tuple(
         wire.Executor(
@@ -187,6 +187,8 @@ def app_frame(app: wire.App = APP, seq: int = 1) -> wire.Frame:
         executors=executors,
         driver={names.HEAP_USED: app.start_ms % 1000 + 71_618_048, names.CPU_LOAD: 0.024082513792276328},
         hooks={names.HOOKS_EVENTS: 12},
+        configuration={"spark.sql.shuffle.partitions": "2", "spark.master": "spark://driver.test:7077"},
+        environment=wire.Environment("VM - Vendor - 17/17.0.15", "amd64", ("-Xmx1g",), ("/a.jar", "/b.jar")),
     )
 
 

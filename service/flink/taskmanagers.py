@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import cast
 
 from typing_extensions import TypedDict
 
-from service.cluster import connected, executors, find_executor, free_slots, running_tasks
+from service.cluster import connected, employers, find_employer, free_slots, running_tasks
 from service.flink.ids import Id
+from service.flink.memory import UNKNOWN, Memory, heap_bytes, host_bytes, memory
 from service.flink.query import Query
 from streamgauge import names
 from streamgauge.errors import UnknownTaskManager
+from streamgauge.sizes import MIB
 from streamgauge.wire import Executor, Scalar
-
-_MIB = 1024 * 1024
-_UNKNOWN = -1
-"""Flink's word for a port or a size that is not known."""
 
 
 class ExtendedResources(TypedDict):
@@ -41,21 +40,6 @@ class Hardware(TypedDict):
     physicalMemory: int
     freeMemory: int
     managedMemory: int
-
-
-class Memory(TypedDict):
-    """Flink's memory model, bytes."""
-
-    frameworkHeap: int
-    taskHeap: int
-    frameworkOffHeap: int
-    taskOffHeap: int
-    networkMemory: int
-    managedMemory: int
-    jvmMetaspace: int
-    jvmOverhead: int
-    totalFlinkMemory: int
-    totalProcessMemory: int
 
 
 class TaskManager(TypedDict):
@@ -154,7 +138,8 @@ _NETWORK = (
 
 def overview(query: Query) -> TaskManagers:
     """Answer /taskmanagers: the executors of the drivers that speak."""
-    return {"taskmanagers": [_body(executor) for executor in executors(connected(query.snapshot))]}
+    known = employers(connected(query.snapshot))
+    return {"taskmanagers": [_body(app.executors[found], app.configuration) for found, app in known.items()]}
 
 
 def detail(query: Query) -> TaskManagerDetail:
@@ -167,75 +152,77 @@ def detail(query: Query) -> TaskManagerDetail:
         UnknownTaskManager: never seen, gone, or of a driver that is silent. Flink answers 500 there.
     """
     executor_id = query.path["taskmanagerid"]
-    found = find_executor(query.snapshot, executor_id)
-    if found is None:
+    app = find_employer(query.snapshot, executor_id)
+    if app is None:
         raise UnknownTaskManager(executor_id)
-    share = _resource(found, 1)
+    found = app.executors[executor_id]
+    share = _resource(found, 1, memory(found, app.configuration))
     slots: list[Slot] = [
         {"jobId": jid, "resource": share, "assignedTasks": 1}
         for jid, tasks in found.running.items()
         if jid
         for _ in range(tasks)
     ]
-    return {**_body(found), "allocatedSlots": slots, "metrics": _metrics(found.metrics)}
+    return {**_body(found, app.configuration), "allocatedSlots": slots, "metrics": _metrics(found.metrics)}
 
 
-def _body(executor: Executor) -> TaskManager:
+def _body(executor: Executor, settings: Mapping[str, str]) -> TaskManager:
+    model = memory(executor, settings)
     _, _, port = executor.endpoint.rpartition(":")
     return {
         "id": executor.id,
         "path": executor.endpoint,
-        "dataPort": int(port) if port.isascii() and port.isdigit() else _UNKNOWN,
-        "jmxPort": _UNKNOWN,
+        "dataPort": int(port) if port.isascii() and port.isdigit() else UNKNOWN,
+        "jmxPort": UNKNOWN,
         "timeSinceLastHeartbeat": executor.heartbeat_ms,
         "slotsNumber": executor.slots,
         "freeSlots": free_slots(executor),
         "assignedTasks": running_tasks(executor),
-        "totalResource": _resource(executor, executor.slots),
-        "freeResource": _resource(executor, free_slots(executor)),
+        "totalResource": _resource(executor, executor.slots, model),
+        "freeResource": _resource(executor, free_slots(executor), model),
         "hardware": {
             "cpuCores": executor.cores,
-            "physicalMemory": _UNKNOWN,
-            "freeMemory": _UNKNOWN,
+            "physicalMemory": host_bytes(executor),
+            # Flink's word for the greatest heap of its JVM.
+            "freeMemory": heap_bytes(executor),
             "managedMemory": executor.memory_bytes,
         },
-        "memoryConfiguration": _memory(executor),
+        "memoryConfiguration": model,
     }
 
 
-def _resource(executor: Executor, slots: int) -> Resource:
+def _resource(executor: Executor, slots: int, model: Memory) -> Resource:
     """Return what `slots` of an executor's slots hold; memory in MiB, as in Flink."""
     share = slots / executor.slots if executor.slots else 0.0
+
+    def part(all_bytes: int) -> int:
+        return int(all_bytes * share) // MIB if all_bytes >= 0 else UNKNOWN
+
     return {
         "cpuCores": float(executor.cores * share),
-        "taskHeapMemory": 0,
-        "taskOffHeapMemory": 0,
-        "managedMemory": int(executor.memory_bytes * share) // _MIB,
+        "taskHeapMemory": part(model["taskHeap"]),
+        "taskOffHeapMemory": part(model["taskOffHeap"]),
+        "managedMemory": part(model["managedMemory"]),
         "networkMemory": 0,
         "extendedResources": {},
     }
 
 
-def _memory(executor: Executor) -> Memory:
-    """Return Flink's memory model of an executor: Spark's unified memory is its managed memory, the rest is 0."""
-    return {
-        "frameworkHeap": 0,
-        "taskHeap": 0,
-        "frameworkOffHeap": 0,
-        "taskOffHeap": 0,
-        "networkMemory": 0,
-        "managedMemory": executor.memory_bytes,
-        "jvmMetaspace": 0,
-        "jvmOverhead": 0,
-        "totalFlinkMemory": executor.memory_bytes,
-        "totalProcessMemory": executor.memory_bytes,
-    }
-
-
 def _metrics(metrics: dict[str, Scalar]) -> Digest:
     """Return Flink's digest of an executor's metrics; 0 for what is not known, as Flink has it."""
+    # Where it is the driver's JVM, each collector is told.
+    others = [
+        name.removeprefix(names.GARBAGE_COLLECTOR).removesuffix(names.GARBAGE_COUNT)
+        for name in metrics
+        if name.startswith(names.GARBAGE_COLLECTOR) and name.endswith(names.GARBAGE_COUNT)
+    ]
     collectors: list[GarbageCollector] = [
-        {"name": "All", "count": _whole(metrics, names.GC_COUNT_ALL), "time": _whole(metrics, names.GC_TIME_ALL)}
+        {
+            "name": name,
+            "count": _whole(metrics, f"{names.GARBAGE_COLLECTOR}{name}{names.GARBAGE_COUNT}"),
+            "time": _whole(metrics, f"{names.GARBAGE_COLLECTOR}{name}{names.GARBAGE_TIME}"),
+        }
+        for name in dict.fromkeys(["All", *others])
     ]
     counts = {key: _whole(metrics, name) for key, name in _METRICS.items()}
     return cast(Digest, {**counts, **dict.fromkeys(_NETWORK, 0), "garbageCollectors": collectors})

@@ -25,7 +25,23 @@ NO_FILE = "This file does not exist in JobManager log dir."
 NO_TRANSFER = f"{NOT_FOUND}Failed to transfer file from TaskExecutor"
 NO_PAGE = f"{HANDLER}There is no page of logs: Spark's processes keep their own."
 UNKNOWN_OPERATION = f"{NOT_FOUND}Operation not found under key: {TRIGGER}"
+SETTINGS = [
+    {"key": "spark.master", "value": "spark://driver.test:7077"},
+    {"key": "spark.sql.shuffle.partitions", "value": "2"},
+]
+ENVIRONMENT = {
+    "jvm": {"version": "VM - Vendor - 17/17.0.15", "arch": "amd64", "options": ["-Xmx1g"]},
+    "classpath": ["/a.jar", "/b.jar"],
+}
 UNRECORDED: list[tuple[str, Any]] = [
+    # ConfigurationInfo, EnvironmentInfo.
+    ("/jobmanager/config", SETTINGS),
+    ("/jobmanager/environment", ENVIRONMENT),
+    (f"{JOB}/jobmanager/config", SETTINGS),
+    (f"{JOB}/jobmanager/environment", ENVIRONMENT),
+    (f"/jobs/{TRIGGER}/jobmanager/config", f"{NOT_FOUND}Job {TRIGGER} not found"),
+    ("/applications/spark-1/jobmanager/config", SETTINGS),
+    (f"/applications/{TRIGGER}/jobmanager/config", f"{NOT_FOUND}Could not find Flink application ({TRIGGER})"),
     # Flink 2.3's classes: JobRescalesOverviewHandler, JobRescalesSummaryHandler, JobRescaleDetailsHandler.
     (f"{JOB}/rescales/overview", RESCALES),
     (f"{JOB}/rescales/summary", RESCALES),

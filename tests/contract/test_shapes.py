@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.recordings import Answer, Documented, documented, parse_row, recordings
+from tests.contract.recordings import FOLDER, Answer, Documented, documented, parse_row, recordings
 from tests.contract.shapes import Difference, Shape, compare
 from tests.contract.walk import Places, Walk, known_metrics
 
@@ -20,6 +20,12 @@ def differences(recorded: Any, given: Any, *others: Any) -> list[tuple[str, str,
     for each in (recorded, *others):
         shape.learn(each)
     return [(each.place, each.flink, each.here) for each in compare(shape, recorded, given)]
+
+
+def test_every_recording_is_in_the_index_once() -> None:
+    """A file that is not listed would not be asked, one that is listed twice would be counted twice."""
+    listed = sorted(each.file for each in recordings())
+    assert listed == sorted(path.name for path in FOLDER.glob("*.json"))
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=lambda each: each.name)

@@ -28,10 +28,15 @@ FLINK_VERTICES = {
 _ROWS_PER_S = 20
 
 
+def observed(rows: DataFrame) -> DataFrame:
+    """The same rows, counted under the name that the accumulator of the recorded Flink's user had."""
+    return rows.observe("my-acc", f.count(f.lit(1)).alias("rows"))
+
+
 def counted(spark: SparkSession) -> DataFrame:
     """Source, deduplication, windows: three stages with state, a watermark and a metric of the user's."""
     rows = spark.readStream.format("rate").option("rowsPerSecond", _ROWS_PER_S).option("numPartitions", 2).load()
-    watched = rows.observe("my-acc", f.count(f.lit(1)).alias("rows")).withWatermark("timestamp", "1 second")
+    watched = observed(rows).withWatermark("timestamp", "1 second")
     distinct = watched.dropDuplicatesWithinWatermark(["value"])
     return distinct.groupBy(f.window("timestamp", "1 second"), (f.col("value") % 7).alias("k")).count()
 
@@ -42,7 +47,7 @@ def read(spark: SparkSession, folder: Path) -> DataFrame:
     for file in range(3):
         write(folder / "in", file, range(40 * file, 40 * file + 40))
     files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-    return files.groupBy("k").count()
+    return observed(files).groupBy("k").count()
 
 
 def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from service.flink import taskmanagers
 from service.flink.query import Query
 from streamgauge import names
 from streamgauge.errors import UnknownTaskManager
+from streamgauge.sizes import GIB, MIB
 
 
 def detail(states: Any, executor: Any) -> Any:
@@ -45,6 +46,54 @@ def test_digest_of_metrics(states: Any) -> None:
     body = detail(states, states.executor(metrics=metrics))["metrics"]
     assert body["heapUsed"] == 5
     assert body["garbageCollectors"] == [{"name": "All", "count": 3, "time": 40}]
+
+
+def test_each_collector_is_told_where_the_driver_knows_them(states: Any) -> None:
+    """In local mode; all of them together come first."""
+    young = f"{names.GARBAGE_COLLECTOR}G1_Young_Generation"
+    metrics = {
+        f"{young}{names.GARBAGE_COUNT}": 2,
+        f"{young}{names.GARBAGE_TIME}": 30,
+        names.GC_COUNT_ALL: 3,
+        names.GC_TIME_ALL: 40,
+    }
+    body = detail(states, states.executor(metrics=metrics))["metrics"]
+    assert body["garbageCollectors"] == [
+        {"name": "All", "count": 3, "time": 40},
+        {"name": "G1_Young_Generation", "count": 2, "time": 30},
+    ]
+
+
+def test_memory_is_divided_as_the_application_is_set(states: Any) -> None:
+    """What free slots hold is their share of it, in MiB; `freeMemory` is Flink's word for the greatest heap."""
+    metrics = {names.HEAP_MAX: 1024 * MIB, names.MEMORY_TOTAL: 8 * GIB}
+    executor = states.executor(memory_bytes=500 * MIB, metrics=metrics, running={"d" * 32: 1})
+    app = states.app(
+        executor,
+        configuration={
+            "spark.master": "yarn",
+            "spark.executor.memoryOverhead": "400m",
+            "spark.executor.pyspark.memory": "80m",
+            "spark.memory.offHeap.enabled": "true",
+            "spark.memory.offHeap.size": str(100 * MIB),
+        },
+    )
+    body: Any = taskmanagers.detail(Query.parse(states.snapshot(app), 5_000, {"taskmanagerid": executor.id}, b""))
+    assert {part: value // MIB for part, value in body["memoryConfiguration"].items()} == {
+        "frameworkHeap": 300,
+        "taskHeap": 1024 - 300 - 400,
+        "frameworkOffHeap": 0,
+        "taskOffHeap": 80,
+        "networkMemory": 0,
+        "managedMemory": 500,
+        "jvmMetaspace": -1,
+        "jvmOverhead": 400,
+        "totalFlinkMemory": 1024 + 100 + 80,
+        "totalProcessMemory": 1024 + 100 + 80 + 400,
+    }
+    assert body["freeResource"]["taskHeapMemory"] == 324 * 3 // 4
+    assert body["allocatedSlots"][0]["resource"]["taskOffHeapMemory"] == 20
+    assert (body["hardware"]["freeMemory"], body["hardware"]["physicalMemory"]) == (1024 * MIB, 8 * GIB)
 
 
 def test_unknown_executor_is_not_found(states: Any) -> None:
