@@ -26,6 +26,7 @@ FLINK_VERTICES = {
     if each.name in ("main__v0", "main__v1", "main__v2")
 }
 _ROWS_PER_S = 20
+_WAIT_S = 120.0
 
 
 def observed(rows: DataFrame) -> DataFrame:
@@ -83,23 +84,19 @@ class Demonstration:
 
     @contextmanager
     def running(self) -> Iterator[Places]:
-        """Start them all, wait until each is where it is to be, and stop them at the end."""
+        """Start them all, those that end first, wait until each is where it is to be, and stop them at the end."""
         try:
-            self._start("main", counted(self._spark), "append", processingTime="1 second")
-            slow = self._spark.readStream.format("rate").option("rowsPerSecond", 5).load()
-            slow = (
-                slow.withWatermark("timestamp", "1 second")
-                .groupBy("value")
-                .count()
-                .mapInArrow(slowly, "value BIGINT, count BIGINT")
-            )
-            self._start("slow", slow, "update", processingTime="0 seconds")
             failed = read(self._spark, self._folder / "fail").mapInArrow(failing, "k INT, count BIGINT")
             self._start("fail", failed, "update", processingTime="0 seconds")
             self._start("finite", read(self._spark, self._folder / "finite"), "update", availableNow=True)
             self._start("stopped", read(self._spark, self._folder / "stopped"), "update", processingTime="0 seconds")
-            eventually(lambda: self._queries["stopped"].lastProgress)
+            eventually(lambda: self._queries["stopped"].lastProgress, _WAIT_S)
             self._queries["stopped"].stop()
+            self._start("main", counted(self._spark), "append", processingTime="1 second")
+            slow = self._spark.readStream.format("rate").option("rowsPerSecond", 5).load()
+            slow = observed(slow).withWatermark("timestamp", "1 second").groupBy("value").count()
+            slow = slow.mapInArrow(slowly, "value BIGINT, count BIGINT")
+            self._start("slow", slow, "update", processingTime="0 seconds")
             yield self._places()
         finally:
             for query in self._queries.values():
@@ -143,7 +140,7 @@ class Demonstration:
             ready = len(job["vertices"]) >= vertices and batches and int(batches[0]["value"]) >= 1
             return job if ready else None
 
-        found: dict[str, Any] = eventually(told, timeout_s=90)
+        found: dict[str, Any] = eventually(told, _WAIT_S)
         return found
 
     def _checkpoint(self, jid: str) -> str:
