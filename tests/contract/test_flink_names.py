@@ -13,6 +13,9 @@ OURS = {
     ("job", "lastCheckpointProcessedRows"),
     ("job", "numInputRows"),
     ("job", "numOutputRows"),
+    ("coordinator", "numInputRows"),
+    ("coordinator", "inputRowsPerSecond"),
+    ("coordinator", "processedRowsPerSecond"),
     # Flink's too, with metrics.system-resource on, as the recorded one had it not.
     ("driver", "System.Memory.Total"),
     ("executor", "System.Memory.Total"),
