@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from typing_extensions import TypedDict
 
-from collector.store import AppState
+from collector.store import AppState, JobState
 from service.cluster import driver
 from service.flink.query import Query
 from streamgauge import names
@@ -18,6 +18,9 @@ _MAX_INT = 2**31 - 1
 _MEMORY = "jobmanager.memory."
 _DIRECT = "-XX:MaxDirectMemorySize="
 _LOCAL = re.compile(r"local(?:\[\s*(?:\d+|\*)\s*(?:,\s*(\d+)\s*)?\])?")
+_STATE_PARTITIONS = "spark.sql.streaming.internal.stateStore.partitions"
+_STATEFUL = re.compile("State|StreamingDeduplicate|StreamingSymmetricHashJoin|StreamingGlobalLimit")
+"""Spark's plan nodes that keep state."""
 _TASK_ATTEMPTS = "4"
 """Spark's default of spark.task.maxFailures; in local mode a task is tried once, unless the master says otherwise."""
 
@@ -102,7 +105,7 @@ def job(query: Query) -> JobConfig:
     """
     Answer /jobs/:jobid/config: what of Spark's SQL configuration is the query's own, in Flink's user configuration.
 
-    The parallelism is that of its shuffles, else of the application; −1 where neither is told.
+    The parallelism is that of its state, or of its shuffles, else of the application; −1 where none is told.
 
     Raises:
         UnknownJob: never seen, or evicted.
@@ -115,7 +118,7 @@ def job(query: Query) -> JobConfig:
         "name": state.job.name,
         "execution-config": {
             "restart-strategy": _restarts(shared),
-            "job-parallelism": _parallelism({**shared, **state.configuration}),
+            "job-parallelism": _parallelism(state, {**shared, **state.configuration}),
             "object-reuse-mode": False,
             "user-config": dict(sorted(state.configuration.items())),
         },
@@ -132,8 +135,11 @@ def _restarts(settings: Mapping[str, str]) -> str:
     return f"{words}; a task is tried once." if times == "1" else f"{words}; a task is tried up to {times} times."
 
 
-def _parallelism(settings: Mapping[str, str]) -> int:
-    for name in ("spark.sql.shuffle.partitions", "spark.default.parallelism"):
+def _parallelism(state: JobState, settings: Mapping[str, str]) -> int:
+    nodes = (operator.node for vertex in state.vertices.values() for operator in vertex.vertex.operators)
+    # Spark 4 keeps a checkpoint's partitions of state beside those of shuffles, which may change.
+    first = [_STATE_PARTITIONS] if any(map(_STATEFUL.search, nodes)) else []
+    for name in (*first, "spark.sql.shuffle.partitions", "spark.default.parallelism"):
         found = settings.get(name, "")
         if found.isascii() and found.isdigit() and len(found) < 11:
             return min(int(found), _MAX_INT)

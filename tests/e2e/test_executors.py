@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.attempts import Driver, counted_again, driver, exact, run
-from tests.e2e.conftest import Rest
+from tests.e2e.conftest import Rest, eventually
 
 pytestmark = pytest.mark.spark
 
@@ -39,3 +39,23 @@ def test_of_a_straggler_and_its_copy_one_counts(cluster: Driver, rest: Rest) -> 
     # The copy puts out every row twice.
     assert source["MapInArrow.numRecordsOut"][0] == 2 * source["numRecordsOut"][0]
     assert log.reasons()["TaskKilled"] >= 1
+
+
+def test_executors_tell_the_autoscaler_what_spark_tells(cluster: Driver, rest: Rest) -> None:
+    """The heap they were given, what their heartbeats told; metaspace nobody tells, and NaN is no absence."""
+    asked = ("Status.JVM.Memory.Heap.Max", "Status.JVM.Memory.Heap.Used", "Status.Flink.Memory.Managed.Used")
+
+    def figures() -> dict[str, str]:
+        for executor in rest.get("/taskmanagers")["taskmanagers"]:
+            path = f"/taskmanagers/{executor['id']}/metrics?get={','.join(asked)},Status.JVM.Memory.Metaspace.Used"
+            found = {each["id"]: each["value"] for each in rest.get(path)}
+            if found["Status.JVM.Memory.Heap.Max"] == str(512 * 1024 * 1024) and "NaN" not in map(found.get, asked):
+                return found
+        return {}
+
+    run(cluster, "stragglers adaptive")
+    found = eventually(figures, 60)
+    assert 0 < int(found["Status.JVM.Memory.Heap.Used"]) < 512 * 1024 * 1024
+    assert found["Status.JVM.Memory.Metaspace.Used"] == "NaN"
+    aggregate = rest.get(f"/taskmanagers/metrics?get={','.join(asked)},Status.JVM.Memory.Metaspace.Used")
+    assert [each["id"] for each in aggregate] == [*asked, "Status.JVM.Memory.Metaspace.Used"]

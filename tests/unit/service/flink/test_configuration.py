@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from service.cluster import application_id
@@ -121,6 +123,18 @@ def test_user_config_is_the_querys_own_in_order(states: Any) -> None:
 def test_parallelism_is_what_is_told(states: Any, shared: dict[str, str], own: dict[str, str], expected: int) -> None:
     """−1 is Flink's word for one that is not known."""
     assert execution_config(states, shared, **own)["job-parallelism"] == expected
+
+
+@pytest.mark.parametrize(("node", "expected"), [("StateStoreSave", 2), ("Project", 4)])
+def test_state_keeps_its_partitions(states: Any, node: str, expected: int) -> None:
+    """Where Spark tells them apart from those of shuffles."""
+    vertex = states.vertex()
+    operator = wire.Operator("a" * 32, "x", node, "")
+    plan = msgspec.structs.replace(vertex.vertex, operators=(operator,))
+    own = {"spark.sql.streaming.internal.stateStore.partitions": "2", "spark.sql.shuffle.partitions": "4"}
+    job = states.job(replace(vertex, vertex=plan), configuration=own)
+    body = configuration.job(ask(states, job, jobid=states.JID))
+    assert body["execution-config"]["job-parallelism"] == expected
 
 
 @pytest.mark.parametrize(
