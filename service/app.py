@@ -22,6 +22,8 @@ from service.doors import Doors, Hosts
 from service.errors import answer, internal, refusal, unrouted
 from service.flink.rest import FlinkRest
 from service.health import Health
+from service.openapi.document import OpenApi
+from service.openapi.own import OPENAPI_PATH
 from service.prometheus.scrape import Scrape
 from service.push import Push
 from service.self_metrics import RequestMetrics, SelfMetrics
@@ -33,7 +35,7 @@ from streamgauge.wire import PUSH_PATH
 
 def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
     """
-    Build the service: pushes, Prometheus, probes, and the Flink REST for every other path.
+    Build the service: pushes, Prometheus, probes, /openapi.json, and the Flink REST for every other path.
 
     Args:
         config: Token, hosts and limits.
@@ -60,6 +62,7 @@ def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
     app.get("/metrics/flink")(scrape.flink)
     app.get("/-/healthy")(health.healthy)
     app.get("/-/ready")(health.readiness)
+    app.get(OPENAPI_PATH)(OpenApi(bool(config.read_token), bool(config.push_token)).__call__)
     app.mount("", FlinkRest(store, clock))
     app.add_middleware(Doors, hosts=Hosts(config), read_token=config.read_token)
     app.add_middleware(RequestMetrics, figures=figures)

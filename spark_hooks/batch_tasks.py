@@ -11,8 +11,8 @@ import numpy.typing as npt
 from streamgauge import wire
 
 if TYPE_CHECKING:
-    from spark_hooks.vertex import Bound
     from spark_hooks.stages import Execution, Stage, Won
+    from spark_hooks.vertex import Bound
 
 SUBTASKS = 20_000
 VERTICES = 500

@@ -18,6 +18,8 @@ _CHANGE_LOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.ena
 _MAINTENANCE = "spark.sql.streaming.stateStore.maintenanceInterval"
 _DEFAULT_MAINTENANCE = "60s"
 _FILES = "spark.sql.streaming.checkpointFileManagerClass"
+_STORAGE = "FileSystemCheckpointStorage"
+"""Flink's word for what every checkpoint of Spark's is on, a Hadoop file system."""
 
 _INTERVAL = re.compile(r"Trigger\(([0-9]{1,18})\)")
 # Spark's own table of output sinks calls these at-least-once.
@@ -74,7 +76,7 @@ def config(query: Query) -> CheckpointConfig:
         "max_concurrent": 1,
         "externalization": {"enabled": not deleted, "delete_on_cancellation": deleted},
         "state_backend": provider,
-        "checkpoint_storage": _simple(query.setting(state, _FILES)),
+        "checkpoint_storage": _simple(query.setting(state, _FILES, _STORAGE)),
         "unaligned_checkpoints": False,
         "tolerable_failed_checkpoints": 0,
         "aligned_checkpoint_timeout": 0,

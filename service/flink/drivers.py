@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from service.cluster import applications
+from service.flink.ids import Id
 from service.flink.query import Query
 from streamgauge.wire import Scalar
 
@@ -19,7 +20,7 @@ Driver = TypedDict(
         "start-time": int,
         "last-frame": int,
         "silent": bool,
-        "jobs": list[str],
+        "jobs": list[Id],
         "hooks": dict[str, Scalar],
     },
 )

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from collector.store import JobState, Snapshot
 from service.cluster import application_id
 from service.flink import io
+from service.flink.ids import Id
 from service.flink.plan import Plan, plan
 from service.flink.query import Query
 from service.flink.states import (
@@ -35,7 +36,7 @@ _SCHEDULER: Scheduler = "Default"
 class JobId(TypedDict):
     """A job in the list of ids."""
 
-    id: str
+    id: Id
     status: wire.JobState
 
 
@@ -64,7 +65,7 @@ class TaskCounts(TypedDict):
 JobSummary = TypedDict(
     "JobSummary",
     {
-        "jid": str,
+        "jid": Id,
         "name": str,
         "jobType": Literal["STREAMING", "BATCH"],
         "schedulerType": Scheduler,
@@ -88,8 +89,8 @@ class JobsOverview(TypedDict):
 JobVertex = TypedDict(
     "JobVertex",
     {
-        "id": str,
-        "slotSharingGroupId": str,
+        "id": Id,
+        "slotSharingGroupId": Id,
         "name": str,
         "maxParallelism": int,
         "parallelism": int,
@@ -124,8 +125,8 @@ class JobAdditions(TypedDict):
 JobDetail = TypedDict(
     "JobDetail",
     {
-        "jid": str,
-        "application-id": str,
+        "jid": Id,
+        "application-id": Id,
         "name": str,
         "isStoppable": bool,
         "state": wire.JobState,

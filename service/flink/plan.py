@@ -8,6 +8,7 @@ from typing import Literal
 from typing_extensions import NotRequired, TypedDict
 
 from collector.store import JobState, VertexState
+from service.flink.ids import Id
 from service.flink.query import Query
 from streamgauge import wire
 
@@ -19,7 +20,7 @@ _EXCHANGE: Exchange = "blocking"
 class Input(TypedDict):
     """An edge that ends in a node."""
 
-    id: str
+    id: Id
     num: int
     exchange: Exchange
     ship_strategy: str
@@ -32,7 +33,7 @@ class OptimizerProperties(TypedDict):
 class Node(TypedDict):
     """A vertex in the graph; a source has no `inputs`."""
 
-    id: str
+    id: Id
     operator: str
     parallelism: int
     operator_strategy: str
@@ -44,7 +45,7 @@ class Node(TypedDict):
 class Plan(TypedDict):
     """A job's graph."""
 
-    jid: str
+    jid: Id
     name: str
     type: Literal["STREAMING", "BATCH"]
     nodes: list[Node]

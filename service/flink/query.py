@@ -10,10 +10,10 @@ from urllib.parse import parse_qs
 from collector.store import AppState, JobState, Snapshot, VertexState
 from service.cluster import application_id
 from service.errors import HANDLER, NOT_FOUND, Missing
+from service.flink.ids import is_id
 from streamgauge.errors import UnknownVertex, UnresolvableParameter
 from streamgauge.wire import Checkpoint
 
-_ID = re.compile(r"[0-9a-fA-F]{32}")
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
 _INT = re.compile(r"[+-]?[0-9]{1,10}")
 _LONG = re.compile(r"[+-]?[0-9]{1,19}")
@@ -24,7 +24,7 @@ AGGREGATES = ("min", "max", "avg", "sum", "skew")
 
 
 def _id(name: str, value: str) -> str:
-    if _ID.fullmatch(value) is None:
+    if not is_id(value):
         raise UnresolvableParameter("path", name, value)
     return value.lower()
 
@@ -137,7 +137,7 @@ class Query:
         words = self.words(name)
         if words is None:
             return None
-        if any(_ID.fullmatch(word) is None for word in words):
+        if not all(map(is_id, words)):
             raise UnresolvableParameter("query", name, ",".join(self.parameters[name]))
         return [word.lower() for word in words]
 

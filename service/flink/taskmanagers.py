@@ -9,6 +9,7 @@ from typing import cast
 from typing_extensions import TypedDict
 
 from service.cluster import connected, employers, find_employer, free_slots, running_tasks
+from service.flink.ids import Id
 from service.flink.memory import UNKNOWN, Memory, heap_bytes, host_bytes, memory
 from service.flink.query import Query
 from streamgauge import names
@@ -67,7 +68,7 @@ class TaskManagers(TypedDict):
 class Slot(TypedDict):
     """A slot that a task of a job holds."""
 
-    jobId: str
+    jobId: Id
     resource: Resource
     assignedTasks: int
 

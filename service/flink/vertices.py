@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
 from service.flink import io, subtasks
+from service.flink.ids import Id
 from service.flink.query import Query
 from service.flink.states import (
     MAX_PARALLELISM,
@@ -26,7 +27,7 @@ from service.flink.subtasks import UNASSIGNED, Aggregated, Subtask
 class VertexDetail(TypedDict):
     """The body of /jobs/:jobid/vertices/:vertexid."""
 
-    id: str
+    id: Id
     name: str
     parallelism: int
     maxParallelism: int

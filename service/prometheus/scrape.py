@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from fastapi import Query
 from prometheus_client import generate_latest
@@ -14,7 +14,9 @@ from service.prometheus.text import CONTENT_TYPE
 from service.self_metrics import SelfMetrics
 from streamgauge.clock import Clock
 
-Granularity = Annotated[Literal["vertex", "subtask"], Query()]
+Granularity = Literal["vertex", "subtask"]
+GRANULARITIES: tuple[str, ...] = get_args(Granularity)
+"""The first is what is told without a word."""
 
 
 class Scrape:
@@ -32,7 +34,7 @@ class Scrape:
         self._clock = clock
         self._figures = figures
 
-    def metrics(self, granularity: Granularity = "vertex") -> Response:
+    def metrics(self, granularity: Annotated[Granularity, Query()] = "vertex") -> Response:
         """Answer /metrics; `granularity=subtask` gives each subtask its series."""
         text = exposition.expose(self._store.snapshot(), self._clock.now_ms(), granularity == "subtask")
         return Response(text + generate_latest(self._figures), media_type=CONTENT_TYPE)

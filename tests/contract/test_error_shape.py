@@ -90,7 +90,7 @@ REQUESTS: list[tuple[str, str, dict[str, Any], int]] = [
     ("GET", "/nope", {}, 404),
     ("GET", "/", {}, 404),
     ("GET", "/docs", {}, 404),
-    ("GET", "/openapi.json", {}, 404),
+    ("POST", "/openapi.json", {}, 404),
     ("GET", "/push/v1/frames", {}, 404),
     ("GET", "/metrics/", {}, 404),
     ("GET", "/metrics?granularity=x", {}, 400),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ import urllib3
 from pyspark.sql import SparkSession
 
 import streamgauge
+from tests.contract.recordings import Answer
 
 
 class Rest:
@@ -34,6 +35,12 @@ class Rest:
         answer = self._http.request("GET", self.url + path)
         assert answer.status == 200, f"{path}: {answer.status} {answer.data[:300]!r}"
         return json.loads(answer.data)
+
+    def ask(self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Answer:
+        """Send any request, and return whatever comes back."""
+        answer = self._http.request(method, self.url + target, headers=headers, body=body or None)
+        content = json.loads(answer.data) if answer.data else None
+        return Answer(str(answer.status), answer.headers.get("content-type", ""), content)
 
     def close(self) -> None:
         self._http.clear()

@@ -65,7 +65,7 @@ def test_stateful_aggregation_with_udf_and_join_into_files(
     """What flows is summed over batches, state is what the last batch left; with either state store."""
     names = attached.createDataFrame([(k, f"name {k}") for k in range(5)], "k INT, name STRING")
     twice = f.udf(lambda value: value * 2, "long")
-    frame = read("a").where("k < 6").withColumn("id", twice("id")).join(f.broadcast(names), "k")
+    frame = read("a").where("k < 6").where(twice("id") % 3 < 2).join(f.broadcast(names), "k")
     frame = frame.withWatermark("t", "20 seconds").groupBy(f.window("t", "30 seconds"), "k").count()
     name = f"json {provider[-28:]}"
     # A batch without rows reads the names without the join: another vertex.
@@ -80,7 +80,7 @@ def test_stateful_aggregation_with_udf_and_join_into_files(
     updated = sum(progress["stateOperators"][0]["numRowsUpdated"] for progress in query.recentProgress)
     assert held(found, "StateStoreSave", "number of updated state rows") == updated > 0
     # Every batch has as many, and they are not added up.
-    assert held(found, "StateStoreSave", "number of state store instances") == 3 * ("4." in attached.version)
+    assert held(found, "StateStoreSave", "number of state store instances") == 3
     assert found.driver["Exchange", "number of output rows"] == 5 * len(
         [progress for progress in query.recentProgress if progress["numInputRows"]]
     )

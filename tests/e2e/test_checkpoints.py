@@ -191,6 +191,8 @@ def test_rocksdb_tells_what_it_wrote(
     body = rest.get(f"/jobs/{told(rest, name, 'FINISHED')['jid']}/checkpoints")
     written = [each["stateOperators"][0]["customMetrics"]["rocksdbBytesCopied"] for each in progress_of(query)]
     assert min(written) > 0
+    config = rest.get(f"/jobs/{told(rest, name, 'FINISHED')['jid']}/checkpoints/config")
+    assert (config["state_backend"], config["state_changelog_enabled"]) == ("RocksDBStateStoreProvider", False)
     expected = [-1] * len(written) if attached.version.startswith("3.5") else written
     assert [each["checkpointed_size"] for each in body["history"]] == expected
     assert body["summary"]["checkpointed_size"]["max"] == max(*expected, 0)
@@ -268,25 +270,22 @@ def test_long_batch_is_seen_and_its_stop(
     assert not (tmp_path / "state" / "commits" / "1").exists()
 
 
+@pytest.mark.parametrize(("retained", "kept"), [("2", {3, 4, 5}), (None, set(range(6)))], ids=["two", "default"])
 def test_what_spark_has_deleted_is_discarded(
-    attached: SparkSession, rest: Rest, tmp_path: Path, request: pytest.FixtureRequest
+    attached: SparkSession,
+    rest: Rest,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    retained: str | None,
+    kept: set[int],
 ) -> None:
-    """By default it keeps a hundred, so all of the latest ten are there."""
+    """When Spark begins a micro-batch it deletes what is older than so many before it; a hundred by default."""
     name = request.node.name
-    start(read(attached, tmp_path), name, tmp_path).awaitTermination(90)
+    with setting(attached, **({} if retained is None else {"minBatchesToRetain": retained})):
+        start(read(attached, tmp_path, 6).select("id"), name, tmp_path).awaitTermination(90)
     body = rest.get(f"/jobs/{told(rest, name, 'FINISHED')['jid']}/checkpoints")
-    for batch in body["history"]:
-        path = Path(batch["external_path"].removeprefix("file:"))
-        assert path.exists() is not batch["discarded"]
-
-
-def test_spark_keeps_as_many_batches_as_it_is_told(attached: SparkSession, tmp_path: Path) -> None:
-    """The rule by which a batch is told as discarded: when one begins, older ones than so many before it go."""
-    with setting(attached, minBatchesToRetain="2"):
-        start(read(attached, tmp_path, 6).select("id"), "keeps two", tmp_path).awaitTermination(90)
-    for log in ("commits", "offsets"):
-        kept = {int(path.name) for path in (tmp_path / "state" / log).iterdir() if path.name.isdecimal()}
-        assert kept == {3, 4, 5}
+    there = {batch["id"] for batch in body["history"] if Path(batch["external_path"].removeprefix("file:")).exists()}
+    assert there == {batch["id"] for batch in body["history"] if not batch["discarded"]} == kept
 
 
 def test_config_is_of_the_trigger_and_the_sink(

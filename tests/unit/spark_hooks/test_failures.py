@@ -60,7 +60,9 @@ def place(failure: wire.Failure) -> tuple[str, int, int, str]:
 
 def test_task_failure_is_an_entry_with_its_place(broken: Broken) -> None:
     """Newest first; a run that goes on is no worse for it."""
-    broken.apply(records.ExecutorAdded("1", "host.test", 2, 5, 0), records.BlockManagerAdded("1", "host.test:4040", 1_000))
+    broken.apply(
+        records.ExecutorAdded("1", "host.test", 2, 5, 0), records.BlockManagerAdded("1", "host.test:4040", 1_000)
+    )
     source = stage(broken.ids, 2, shuffles=True, scopes=["MicroBatchScan"])
     broken.stages(source)
     broken.fail(broken.task(source, 1))
