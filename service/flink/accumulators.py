@@ -104,7 +104,7 @@ def vertex(query: Query) -> VertexAccumulators:
     Answer …/accumulators: native metrics as '<operator>.<metric>', over all subtasks.
 
     What was done and what is there is summed, with what the driver itself told; of peaks it is the greatest; of
-    averages the least, the median and the greatest, as Spark's own page has them, and NaN where there is none.
+    averages the least, the median and the greatest, as Spark's own page has them. One that has no value is left out.
 
     Raises:
         UnknownJob: never seen, or evicted.
@@ -112,9 +112,10 @@ def vertex(query: Query) -> VertexAccumulators:
     """
     state = query.job_vertex()
     named = dict(_named(state))
+    told = (_whole(name, metric, found) for name, (metric, found) in named.items())
     return {
         "id": state.vertex.id,
-        "user-accumulators": [_whole(name, metric, found) for name, (metric, found) in named.items()],
+        "user-accumulators": [accumulator for accumulator in told if accumulator is not None],
         "streamgauge": {"units": {name: word for name, (_, found) in named.items() if (word := unit(found.kind))}},
     }
 
@@ -198,7 +199,7 @@ def _rule(metric: str, found: Accumulated) -> Rule:
     return rule(found.kind, plain if plain and number.isdecimal() else metric)
 
 
-def _whole(name: str, metric: str, found: Accumulated) -> Accumulator:
+def _whole(name: str, metric: str, found: Accumulated) -> Accumulator | None:
     kept = _rule(metric, found)
     values: npt.NDArray[np.int64] = found.column.values.astype(np.int64, copy=False)
     if found.column.present is not None:
@@ -209,16 +210,18 @@ def _whole(name: str, metric: str, found: Accumulated) -> Accumulator:
     return {"name": name, "type": _TYPES[kept], "value": text(value)}
 
 
-def _averages(name: str, values: npt.NDArray[np.int64]) -> Accumulator:
-    if len(values) < 2:
-        return {"name": name, "type": _TYPES["average"], "value": _average(int(values[0]) if len(values) else 0)}
+def _averages(name: str, values: npt.NDArray[np.int64]) -> Accumulator | None:
+    if not len(values):
+        return None
+    if len(values) == 1:
+        return {"name": name, "type": _TYPES["average"], "value": _average(int(values[0]))}
     # Source: Spark, `SQLMetrics.stringValue`.
     least, median, greatest = (_average(int(values[place])) for place in (0, len(values) // 2, -1))
     return {"name": name, "type": _SPREAD, "value": f"(min, med, max): ({least}, {median}, {greatest})"}
 
 
 def _average(tenths: int) -> str:
-    return double(tenths / AVERAGE_SCALE if tenths > 0 else float("nan"))
+    return double(tenths / AVERAGE_SCALE)
 
 
 def _of_subtasks(state: VertexState, only: int | None = None) -> list[list[Accumulator]]:
@@ -230,7 +233,8 @@ def _of_subtasks(state: VertexState, only: int | None = None) -> list[list[Accum
         present = found.column.present
         held = [True] * len(rows) if present is None else present[chosen].tolist()
         for row, value, there in zip(rows, found.column.values[chosen].tolist(), held, strict=True):
-            if there:
-                told = _average(int(value)) if kept == "average" else text(int(value))
-                row.append({"name": name, "type": _TYPES[kept], "value": told})
+            if kept != "average" and there:
+                row.append({"name": name, "type": _TYPES[kept], "value": text(int(value))})
+            elif there and value > 0:
+                row.append({"name": name, "type": _TYPES[kept], "value": _average(int(value))})
     return rows

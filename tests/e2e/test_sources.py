@@ -18,7 +18,8 @@ pytestmark = pytest.mark.spark
 def coordinators(rest: Rest, name: str) -> list[tuple[str, dict[str, str]]]:
     """Of a job by name each source operator's filtered name, and what its metrics say."""
     job = rest.job(name)
-    assert job is not None
+    if job is None:
+        return []
     found: dict[tuple[str, str], dict[str, str]] = {}
     for vertex in rest.get(f"/jobs/{job['jid']}")["vertices"]:
         path = f"/jobs/{job['jid']}/vertices/{vertex['id']}/jm-operator-metrics"
