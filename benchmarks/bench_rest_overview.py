@@ -23,7 +23,7 @@ from collector.limits import Limits
 from collector.store import MetricStore
 from service.flink import jobs
 from service.flink.query import Query
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import SystemClock
 
 JOBS_A_PUSH = 20
@@ -143,7 +143,7 @@ def main(runs: int, job_count: int, vertices: int, subtasks: int) -> None:
     """Fill a store and a service with the same jobs, ask both, and print a table."""
     clock = SystemClock()
     frames = [job_frame(number, vertices, subtasks, clock.now_ms()) for number in range(job_count)]
-    pushes = [wire.encode(frames[first : first + JOBS_A_PUSH]) for first in range(0, job_count, JOBS_A_PUSH)]
+    pushes = [codec.encode(frames[first : first + JOBS_A_PUSH]) for first in range(0, job_count, JOBS_A_PUSH)]
     in_process, size = handled(pushes, clock, runs)
     over_http = requested(pushes, runs)
     click.echo(

@@ -13,7 +13,7 @@ from collector.admission import Admission, place, shown
 from collector.limits import Limits
 from collector.store import AppState, JobState, MetricStore, Snapshot
 from collector.succession import next_app, next_job
-from streamgauge import wire
+from streamgauge import codec, wire
 from streamgauge.clock import Clock
 from streamgauge.errors import CollectorError, FrameTooLarge, NeedsFullFrame, Overloaded
 
@@ -128,7 +128,7 @@ class Ingest:
 
     def _take(self, body: bytes) -> Counter[Outcome]:
         self._admission.check_body(body)
-        frames = wire.decode(body)
+        frames = codec.decode(body)
         self._admission.check(frames)
         with self._store.lock:
             write = _Write(self._store.snapshot(), self._clock, self._limits, self._held_series())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from spark_hooks.batch_tasks import BatchTasks
-from spark_hooks.records import Progress, StateOperator
+from spark_hooks.progress import Progress, StateOperator
 from spark_hooks.spreads import Spread
 from streamgauge import names, wire
 

@@ -14,10 +14,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import singledispatchmethod
 
-from spark_hooks import plan, records
+from spark_hooks import plan, progress, records
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
-from spark_hooks.records import milliseconds
+from spark_hooks.progress import milliseconds
 from spark_hooks.stages import Execution, Stage, Won
 from streamgauge import wire
 
@@ -146,7 +146,7 @@ class Model:
 
     @_apply.register
     def _(self, event: records.QueryProgress) -> None:
-        told = records.progress(event)
+        told = progress.read(event)
         job = self._runs.get(told.run_id)
         if job is not None:
             job.progress(told, milliseconds(told.timestamp))
@@ -215,7 +215,7 @@ class Model:
         # User code in foreachBatch executes the stream's plan in executions of its own.
         for each in (execution, *execution.inner):
             for stage in each.stages:
-                self._resolve(stage)
+                stage.resolve()
         if not execution.adaptive:
             self._show(execution)
 
@@ -256,7 +256,7 @@ class Model:
         execution = self._executions.get(event.execution)
         # Of a query its progress tells; what user code observes within foreachBatch is no part of it.
         if execution is not None and execution.job is not None and execution.job.kind == "BATCH":
-            execution.job.observe(dict(zip(event.rows[::2], map(records.row, event.rows[1::2]), strict=True)))
+            execution.job.observe(dict(zip(event.rows[::2], map(progress.row, event.rows[1::2]), strict=True)))
 
     def _run_of(self, description: str | None) -> tuple[Job | None, int]:
         """Return the run and the micro-batch that an execution is of; −1 for none."""
@@ -340,7 +340,7 @@ class Model:
     def _(self, event: records.StageSubmitted) -> None:
         stage = self._stages.get(event.stage.stage)
         if stage is not None:
-            self._bind_by_scopes(stage)
+            stage.bind_by_scopes()
 
     @_apply.register
     def _(self, event: records.StageCompleted) -> None:
@@ -351,59 +351,6 @@ class Model:
             stage.drop_live(bound)
         if stage.execution.job is not None:
             stage.execution.job.failures.stage(event, stage.execution.outermost.id)
-
-    def _bind_by_scopes(self, stage: Stage) -> None:
-        """Find the vertex that a stage executes by the names of its RDD scopes."""
-        graph = stage.execution.graph
-        if stage.execution in stage.bound or not stage.scopes:
-            return
-        # What only other vertices have rules a vertex out: sampling for a range partitioning is no work of its reader.
-        # Generated code that none has is of a plan that is not told yet, as where a cache is filled.
-        known = stage.scopes & {scope for vertex in graph.vertices for scope in vertex.scopes}
-        if any(scope.startswith(plan.CODEGEN) for scope in stage.scopes - known):
-            return
-        fitting = [each for each in graph.vertices if each.shuffles == stage.shuffles and known <= each.scopes]
-        if known and fitting:
-            self._bind(stage, stage.execution, None, min(fitting, key=lambda vertex: len(vertex.scopes - known)))
-
-    def _bind_by_updates(self, stage: Stage, updates: Mapping[int, int]) -> bool:
-        """
-        Find the vertices that a stage executes, one of each execution, by the accumulators it updated.
-
-        They are its own, and the one that encloses it where foreachBatch reads the stream. Plans of others may have
-        the same accumulators, as those of two queries that read one cached table; that is no work of theirs.
-
-        Returns:
-            Whether one was found that was not known before: what was counted must be counted anew.
-        """
-        found = False
-        own = stage.execution
-        for execution in (own,) if own.root is None else (own, own.root):
-            known = stage.bound.get(execution)
-            if known is not None and known[0] is execution.graph:
-                continue
-            if execution is not own:
-                updates = {each: value for each, value in updates.items() if each not in own.accumulators}
-                if not updates or stage.samples_stream():
-                    continue
-            # An accumulator that an older plan alone has says nothing against the newer one.
-            older = reversed(execution.replaced) if known is None else ()
-            for graph in (execution.graph, *older):
-                vertex = stage.vertex_of(graph, updates)
-                if vertex is not None:
-                    self._bind(stage, execution, graph, vertex)
-                    found = True
-                    break
-        return found
-
-    def _bind(self, stage: Stage, execution: Execution, graph: plan.Graph | None, vertex: plan.Vertex) -> None:
-        job = stage.execution.job
-        if job is not None:
-            bound = job.bind(vertex, execution.own, vertex.cached if stage.samples(vertex) else None)
-            bound.vertex.run_stage(stage.tasks)
-            if execution in stage.bound:
-                stage.drop_live(stage.bound[execution][1])
-            stage.bound[execution] = (graph, bound)
 
     # ---- Tasks
 
@@ -427,8 +374,7 @@ class Model:
             return
         partition = stage.running[event.task]
         updates = dict(_pairs(event.updates))
-        if self._bind_by_updates(stage, updates):
-            stage.count_anew()
+        stage.bind_by_updates(updates)
         # Where the partition was won, another attempt does the same work again, and its end will tell if it counts.
         if partition in stage.won:
             return
@@ -443,8 +389,7 @@ class Model:
         if stage is None:
             return
         updates = dict(_pairs(event.updates))
-        if self._bind_by_updates(stage, updates):
-            stage.count_anew()
+        stage.bind_by_updates(updates)
         stage.running.pop(event.task, None)
         for bound in stage.vertices():
             bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)
@@ -470,12 +415,6 @@ class Model:
         if stage is not None and stage.execution.job is not None:
             place = self._executors.place(event.executor)
             stage.execution.job.failures.task(event, stage.execution.outermost.id, stage.vertex_id, *place)
-
-    def _resolve(self, stage: Stage) -> None:
-        """Count a stage's successes anew: a plan came that names updates which came before it."""
-        for won in stage.won.values():
-            self._bind_by_updates(stage, won.updates)
-        stage.count_anew()
 
     def _jid(self, stage: Stage | None) -> str:
         job = None if stage is None else stage.execution.job

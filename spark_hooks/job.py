@@ -11,7 +11,7 @@ from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
 from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
-from spark_hooks.records import Progress, milliseconds
+from spark_hooks.progress import Progress, milliseconds
 from spark_hooks.sources import Sources
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 from spark_hooks.outage import Outage
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import Clock
 
 Outcome = Literal["accepted", "resend", "rejected", "refused", "overloaded", "unreachable"]
@@ -135,7 +135,7 @@ class Pusher:
         return found
 
     def _send(self, frames: list[wire.Frame]) -> tuple[Outcome, str, float]:
-        body = wire.encode(frames)
+        body = codec.encode(frames)
         outcome, words, pause_s = self._transport.send(body)
         if outcome == "resend" and not any(frame.base for frame in frames):
             # They build on nothing, so there is nothing that it could lack: this is no collector of ours.

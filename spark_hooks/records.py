@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -348,46 +346,6 @@ Record = (
 )
 
 
-class Source(msgspec.Struct, rename="camel"):
-    """What a progress event tells of one source."""
-
-    description: str = ""
-    num_input_rows: int = 0
-    input_rows_per_second: float | None = None
-    processed_rows_per_second: float | None = None
-    metrics: dict[str, str] | None = None
-
-
-class Sink(msgspec.Struct, rename="camel"):
-    """What a progress event tells of the sink; −1 rows means that it does not know."""
-
-    description: str = ""
-    num_output_rows: int = -1
-
-
-class StateOperator(msgspec.Struct, rename="camel"):
-    """What a progress event tells of one stateful operator."""
-
-    memory_used_bytes: int = 0
-    custom_metrics: dict[str, int] = {}
-
-
-class Progress(msgspec.Struct, rename="camel"):
-    """A progress event; what this version of Spark does not tell keeps its default."""
-
-    id: str
-    run_id: str
-    batch_id: int
-    timestamp: str
-    num_input_rows: int = 0
-    duration_ms: dict[str, int] = {}
-    event_time: dict[str, str] = {}
-    sources: tuple[Source, ...] = ()
-    sink: Sink = msgspec.field(default_factory=Sink)
-    state_operators: tuple[StateOperator, ...] = ()
-    observed_metrics: dict[str, Any] = {}
-
-
 class Drained(msgspec.Struct, frozen=True):
     """
     One drain.
@@ -409,7 +367,6 @@ class Drained(msgspec.Struct, frozen=True):
 _raw = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _record = msgspec.msgpack.Decoder(Record)
 _integer = msgspec.msgpack.Decoder(int)
-_progress = msgspec.json.Decoder(Progress)
 
 
 def decode(drained: bytes) -> Drained:
@@ -430,42 +387,3 @@ def decode(drained: bytes) -> Drained:
     except RecursionError as error:
         raise msgspec.DecodeError("a drain that is nested too deeply") from error
     return Drained(events, record_ns, dropped_records, dropped_live, found)
-
-
-def progress(event: QueryProgress) -> Progress:
-    """
-    Read a progress event's JSON.
-
-    Raises:
-        msgspec.DecodeError: it lacks what every version of Spark tells.
-    """
-    try:
-        return _progress.decode(event.json.encode())
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:
-        # A user's observe() may see a NaN, and Spark writes it as such.
-        return msgspec.convert(row(event.json), Progress)
-
-
-def row(text: str) -> Any:
-    """
-    Read what Spark has written of a row, or of something with rows in it: JSON, and NaN and Infinity as they are.
-
-    Raises:
-        msgspec.DecodeError: it is something else.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise msgspec.DecodeError(f"no JSON of Spark's: {error}") from error
-
-
-def milliseconds(timestamp: str) -> int:
-    """
-    Return a timestamp of Spark's, '2026-11-21T10:42:48.662Z', in Unix milliseconds.
-
-    Raises:
-        ValueError: it is no ISO 8601.
-    """
-    return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from spark_hooks.operator_names import STREAM_SCANS
 from spark_hooks.plan import Operator
-from spark_hooks.records import Source
+from spark_hooks.progress import Source
 from streamgauge import names, wire
 
 METRICS = 100

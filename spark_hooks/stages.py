@@ -164,13 +164,75 @@ class Stage:
             bound.accumulate(won.subtask, won.run, won.updates)
             won.added.append((bound, row))
 
-    def count_anew(self) -> None:
+    def bind_by_scopes(self) -> None:
+        """Find the vertex that the stage executes by the names of its RDD scopes."""
+        graph = self.execution.graph
+        if self.execution in self.bound or not self.scopes:
+            return
+        # What only other vertices have rules a vertex out: sampling for a range partitioning is no work of its reader.
+        # Generated code that none has is of a plan that is not told yet, as where a cache is filled.
+        known = self.scopes & {scope for vertex in graph.vertices for scope in vertex.scopes}
+        if any(scope.startswith(plan.CODEGEN) for scope in self.scopes - known):
+            return
+        fitting = [each for each in graph.vertices if each.shuffles == self.shuffles and known <= each.scopes]
+        if known and fitting:
+            self._bind(self.execution, None, min(fitting, key=lambda vertex: len(vertex.scopes - known)))
+
+    def bind_by_updates(self, updates: Mapping[int, int]) -> None:
+        """
+        Find the vertices that the stage executes by the accumulators that a task updated; what is counted stays right.
+
+        One of each execution: its own, and the one that encloses it where foreachBatch reads the stream. Plans of
+        others may have the same accumulators, as those of two queries that read one cached table; that is no work of
+        theirs.
+        """
+        if self._find(updates):
+            self._count_anew()
+
+    def resolve(self) -> None:
+        """Count the successes anew: a plan came that names updates which came before it."""
+        for won in self.won.values():
+            self._find(won.updates)
+        self._count_anew()
+
+    def _find(self, updates: Mapping[int, int]) -> bool:
+        """Bind by a task's updates; return whether a vertex was found that was not known before."""
+        found = False
+        own = self.execution
+        for execution in (own,) if own.root is None else (own, own.root):
+            known = self.bound.get(execution)
+            if known is not None and known[0] is execution.graph:
+                continue
+            if execution is not own:
+                updates = {each: value for each, value in updates.items() if each not in own.accumulators}
+                if not updates or self._samples_stream():
+                    continue
+            # An accumulator that an older plan alone has says nothing against the newer one.
+            older = reversed(execution.replaced) if known is None else ()
+            for graph in (execution.graph, *older):
+                vertex = self._vertex_of(graph, updates)
+                if vertex is not None:
+                    self._bind(execution, graph, vertex)
+                    found = True
+                    break
+        return found
+
+    def _bind(self, execution: Execution, graph: plan.Graph | None, vertex: plan.Vertex) -> None:
+        job = self.execution.job
+        if job is not None:
+            bound = job.bind(vertex, execution.own, vertex.cached if self._samples(vertex) else None)
+            bound.vertex.run_stage(self.tasks)
+            if execution in self.bound:
+                self.drop_live(self.bound[execution][1])
+            self.bound[execution] = (graph, bound)
+
+    def _count_anew(self) -> None:
         """Count every success again: the vertices that the stage executes are others now."""
         for won in self.won.values():
             won.take_out()
             self.count(won)
 
-    def samples(self, vertex: plan.Vertex) -> bool:
+    def _samples(self, vertex: plan.Vertex) -> bool:
         """
         Whether the stage can only sample what feeds the vertex's shuffle.
 
@@ -179,7 +241,7 @@ class Stage:
         """
         return vertex.shuffles and not self.shuffles
 
-    def samples_stream(self) -> bool:
+    def _samples_stream(self) -> bool:
         """
         Whether what it reads of the stream that user code was handed in foreachBatch is only sampled.
 
@@ -193,9 +255,9 @@ class Stage:
             for vertex in self.execution.graph.vertices
             if any(operator.node == plan.FED_BY_RDD for operator in vertex.operators)
         ]
-        return bool(fed) and all(self.samples(vertex) and not vertex.cached for vertex in fed)
+        return bool(fed) and all(self._samples(vertex) and not vertex.cached for vertex in fed)
 
-    def vertex_of(self, graph: plan.Graph, updates: Mapping[int, int]) -> plan.Vertex | None:
+    def _vertex_of(self, graph: plan.Graph, updates: Mapping[int, int]) -> plan.Vertex | None:
         """
         Return the vertex of a plan that most of a task's updates speak of, or None.
 
@@ -203,7 +265,7 @@ class Stage:
         """
         best, most = None, 0
         for vertex in graph.vertices:
-            told = vertex.cached.intersection(updates) if self.samples(vertex) else updates
+            told = vertex.cached.intersection(updates) if self._samples(vertex) else updates
             speaking = sum(row in told for operator in vertex.operators for row in operator.rows)
             for exchange in vertex.reads:
                 speaking += any(exchange.metrics.get(metric) in told for metric in _READ)

@@ -17,7 +17,7 @@ from collector.limits import Limits
 from collector.store import MetricStore
 from service.app import create_app
 from service.config import Config
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 
 RECORDINGS = Path(__file__).parent / "contract" / "flink"
@@ -292,7 +292,7 @@ def recorded_frames() -> list[wire.Frame]:
 @pytest.fixture(scope="session")
 def recorded_push() -> bytes:
     """The body of a push of all recorded jobs."""
-    return wire.encode(recorded_frames())
+    return codec.encode(recorded_frames())
 
 
 @pytest.fixture
@@ -309,7 +309,7 @@ def clock() -> ManualClock:
 def store(clock: ManualClock) -> MetricStore:
     """The recorded jobs, taken in as pushes are."""
     store = MetricStore()
-    Ingest(store, clock, Limits()).push(wire.encode(recorded_frames()))
+    Ingest(store, clock, Limits()).push(codec.encode(recorded_frames()))
     return store
 
 

@@ -19,10 +19,6 @@ from tests.e2e.conftest import Rest, eventually, serving
 ROOT = Path(__file__).parents[2]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "clients: runs a client of Flink's, fetched by Maven, against the service")
-
-
 @pytest.fixture(scope="session")
 def service() -> Iterator[str]:
     """The URL of the service that the driver pushes to."""

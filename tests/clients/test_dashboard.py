@@ -205,10 +205,13 @@ def test_backpressure_is_told_by_subtask(dashboard: Dashboard, jobs: Jobs) -> No
     told = vertex_body(jobs, driver.FLOWS, 0, "/backpressure")
     dashboard.open(vertex_route(jobs, driver.FLOWS, 0, "backpressure"))
     said = f"Back Pressure Status: {told['backpressure-level'].upper()}"
-    dashboard.shows(lambda: said in dashboard.text(), "vertex-backpressure")
-    rows = [row for row in dashboard.rows() if row[-1] == "Dump"]
-    assert [row[0] for row in rows] == [str(each["subtask"]) for each in told["subtasks"]]
-    assert [row[4] for row in rows] == [each["backpressure-level"].upper() for each in told["subtasks"]]
+
+    def rows() -> list[list[str]]:
+        return [row for row in dashboard.rows() if row[-1] == "Dump"]
+
+    dashboard.shows(lambda: said in dashboard.text() and bool(rows()), "vertex-backpressure")
+    assert [row[0] for row in rows()] == [str(each["subtask"]) for each in told["subtasks"]]
+    assert [row[4] for row in rows()] == [each["backpressure-level"].upper() for each in told["subtasks"]]
     assert dashboard.complaints() == []
 
 

@@ -11,7 +11,7 @@ from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.liveness import Liveness
 from collector.store import MetricStore
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 from tests.conftest import APP, EXECUTORS, job_frame, longs, recorded_frames, recording
 
@@ -33,14 +33,14 @@ def crowd(clock: ManualClock) -> MetricStore:
     ingest = Ingest(store, clock, Limits())
     silent = msgspec.structs.replace(APP, id="silent", name=HOSTILE[1])
     main = recording("main__job.json")
-    ingest.push(wire.encode([_renamed(job_frame(main, app=silent), "a" * 32, "RUNNING", 0)]))
+    ingest.push(codec.encode([_renamed(job_frame(main, app=silent), "a" * 32, "RUNNING", 0)]))
     clock.advance(SILENCE_MS)
     states = [state for state in get_args(wire.JobState) if state != "SUSPENDED"]
     others = [
         _renamed(job_frame(main), f"{number:032x}", state, number, type="BATCH" if number % 2 else "STREAMING")
         for number, state in enumerate(states, start=1)
     ]
-    ingest.push(wire.encode([*recorded_frames(), *others, _wide(job_frame(main), "e" * 32)]))
+    ingest.push(codec.encode([*recorded_frames(), *others, _wide(job_frame(main), "e" * 32)]))
     Liveness(store, clock).sweep()
     return store
 

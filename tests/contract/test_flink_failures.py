@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamgauge import wire
+from streamgauge import codec, wire
 from tests.conftest import job_frame, recorded_failures, recording
 
 JOB = recording("fail__job.json")
@@ -22,7 +22,7 @@ def failed(client: Any) -> Any:
     [task] = top.concurrent
     place = {field: getattr(task, field) for field in ("vertex", "subtask", "attempt", "executor", "endpoint")}
     failures = wire.Failures((msgspec.structs.replace(top, **place),))
-    assert client.push(wire.encode([msgspec.structs.replace(frame, failures=failures)])).status_code == 202
+    assert client.push(codec.encode([msgspec.structs.replace(frame, failures=failures)])).status_code == 202
     return client
 
 

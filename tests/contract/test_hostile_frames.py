@@ -18,7 +18,7 @@ from service.errors import answer
 from service.flink.query import Query
 from service.flink.rest import RESOURCES, Handler
 from service.prometheus import exposition, flink
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import IngestError, QueryError
 
@@ -167,7 +167,7 @@ def test_what_was_taken_in_can_be_shown(pushed: list[wire.Frame]) -> None:
     clock = ManualClock(1_000_000)
     store = MetricStore()
     try:
-        Ingest(store, clock, Limits()).push(wire.encode(pushed))
+        Ingest(store, clock, Limits()).push(codec.encode(pushed))
     except IngestError:
         return
     for resource, handler in RESOURCES.items():

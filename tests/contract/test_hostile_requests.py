@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from service.flink.rest import RESOURCES
-from streamgauge import wire
+from streamgauge import codec, wire
 from tests.conftest import EXECUTORS, recorded_frames, recording
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             found = re.search(r"http://([0-9.]+):([0-9]+)", process.stdout.readline())
             assert found, log.read_text()
             headers = {"Content-Type": wire.CONTENT_TYPE}
-            pushed = httpx.post(found.group() + wire.PUSH_PATH, content=wire.encode(recorded_frames()), headers=headers)
+            pushed = httpx.post(
+                found.group() + wire.PUSH_PATH, content=codec.encode(recorded_frames()), headers=headers
+            )
             assert pushed.status_code == 202
             yield Service(found[1], int(found[2]))
             assert httpx.get(f"{found.group()}/overview").json()["jobs-running"] == 3

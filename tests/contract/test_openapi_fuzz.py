@@ -21,7 +21,7 @@ from service.app import create_app
 from service.cluster import application_id
 from service.config import Config
 from service.openapi.document import document
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 from tests.conftest import APP, EXECUTORS, NOW_MS, recorded_frames, recording
 from tests.contract.crowd import SILENCE_MS, crowd
@@ -66,7 +66,7 @@ def _told() -> dict[str, Any]:
     return told
 
 
-PUSHED = wire.encode(recorded_frames())
+PUSHED = codec.encode(recorded_frames())
 schemathesis.openapi.media_type(
     wire.CONTENT_TYPE, st.just(PUSHED) | st.integers(0, len(PUSHED)).map(lambda size: PUSHED[:size]) | st.binary()
 )

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 import urllib3
 
-from streamgauge import wire
+from streamgauge import codec, wire
 
 if sys.platform == "win32":
     pytest.skip("signals and terminals", allow_module_level=True)
@@ -63,7 +63,7 @@ def serving(*options: str) -> Iterator[str]:
 
 def push(url: str, frames: list[wire.Frame]) -> None:
     headers = {"Content-Type": wire.CONTENT_TYPE}
-    answer = urllib3.request("POST", url + wire.PUSH_PATH, body=wire.encode(frames), headers=headers)
+    answer = urllib3.request("POST", url + wire.PUSH_PATH, body=codec.encode(frames), headers=headers)
     assert answer.status == 202
 
 

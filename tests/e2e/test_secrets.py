@@ -13,7 +13,7 @@ import urllib3
 
 from service.flink.rest import RESOURCES
 from spark_hooks.redaction import REPLACEMENT
-from streamgauge import wire
+from streamgauge import codec
 from tests.e2e.conftest import Rest, eventually
 from tests.e2e.relay import Relay, relaying
 from tests.e2e.secrets_driver import MARK, SETTINGS
@@ -89,7 +89,7 @@ def told(service: str, rest: Rest, tmp_path_factory: pytest.TempPathFactory) -> 
                     assert said[-1], (folder / "stderr").read_text()
                 # The query fails by what it raises, and the one that writes does write.
                 assert said == ["StreamingQueryException\n", "done True\n"]
-                app = wire.decode(relay.bodies[0])[0].app.id
+                app = codec.decode(relay.bodies[0])[0].app.id
 
                 def failed() -> bool:
                     jobs = rest.get("/jobs/overview")["jobs"]
@@ -109,7 +109,7 @@ def test_no_push_has_a_secret(told: tuple[Relay, dict[str, str]]) -> None:
     assert len(relay.bodies) > 3
     for body in relay.bodies:
         assert MARK.encode() not in body
-        assert MARK not in str(wire.decode(body))
+        assert MARK not in str(codec.decode(body))
 
 
 def test_no_answer_has_a_secret(told: tuple[Relay, dict[str, str]]) -> None:
@@ -121,7 +121,7 @@ def test_no_answer_has_a_secret(told: tuple[Relay, dict[str, str]]) -> None:
 def test_what_had_a_secret_was_told_without_it(told: tuple[Relay, dict[str, str]]) -> None:
     """What is left out altogether would prove nothing."""
     relay, found = told
-    frames = [frame for body in relay.bodies for frame in wire.decode(body)]
+    frames = [frame for body in relay.bodies for frame in codec.decode(body)]
     shared = next(frame.configuration for frame in frames if frame.job is None and frame.configuration)
     whole = ("spark.sql.catalog.pg.url", "spark.driver.extraClassPath")
     assert {shared[name] for name in SETTINGS if name not in whole} == {REPLACEMENT}

@@ -12,7 +12,7 @@ import pytest
 from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.store import JobState, MetricStore, Snapshot
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 
 
@@ -112,7 +112,7 @@ class Collector:
         self.ingest = Ingest(self.store, self.clock, limits)
 
     def push(self, *frames: wire.Frame) -> tuple[int, int, int]:
-        outcomes = self.ingest.push(wire.encode(list(frames)))
+        outcomes = self.ingest.push(codec.encode(list(frames)))
         return outcomes.accepted, outcomes.repeated, outcomes.late
 
     def job(self, jid: str = Frames.JID) -> JobState:

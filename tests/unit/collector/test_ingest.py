@@ -9,7 +9,7 @@ import pytest
 from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.store import MetricStore, Snapshot
-from streamgauge import wire
+from streamgauge import codec, wire
 from streamgauge.errors import (
     CollectorError,
     FrameTooLarge,
@@ -146,14 +146,14 @@ def test_garbage_is_malformed(collector):
 
 def test_string_that_is_no_utf8_is_malformed(collector, frames):
     """A broken string is the sender's fault and refused as such."""
-    body = wire.encode([frames.frame()]).replace(b"flights", b"fl\xffghts")
+    body = codec.encode([frames.frame()]).replace(b"flights", b"fl\xffghts")
     with pytest.raises(MalformedFrame, match="no UTF-8"):
         collector.ingest.push(body)
 
 
 def test_long_wrong_value_is_cut_in_the_message(collector, frames):
     """A refusal names the place and never repeats a whole value, however long it is."""
-    body = wire.encode([frames.frame(job=frames.job(state="x" * 5_000))])
+    body = codec.encode([frames.frame(job=frames.job(state="x" * 5_000))])
     with pytest.raises(MalformedFrame, match=r"Invalid enum value 'xxx.*….*\$\[0\]\.job\.state") as caught:
         collector.ingest.push(body)
     assert len(str(caught.value)) < 500
@@ -161,7 +161,7 @@ def test_long_wrong_value_is_cut_in_the_message(collector, frames):
 
 def test_body_past_its_limit_is_too_large(new_collector, frames):
     """The limit is inclusive and checked before decoding."""
-    body = wire.encode([frames.frame()])
+    body = codec.encode([frames.frame()])
     assert new_collector(body_bytes=len(body)).ingest.push(body).accepted == 1
     with pytest.raises(FrameTooLarge, match=f"the body has {len(body)} bytes, at most {len(body) - 1}"):
         new_collector(body_bytes=len(body) - 1).ingest.push(body)
@@ -201,7 +201,7 @@ def test_held_jobs_move_on_even_above_a_lowered_limit(collector, frames):
     two = (frames.figures(columns=(frames.column("numRecordsIn", 1, 2),)),)
     collector.push(frames.frame(vertices=two))
     lowered = Ingest(collector.store, collector.clock, Limits(series=1))
-    assert lowered.push(wire.encode([frames.frame(seq=2, vertices=two)])).accepted == 1
+    assert lowered.push(codec.encode([frames.frame(seq=2, vertices=two)])).accepted == 1
 
 
 def test_room_left_by_another_writer_can_be_used(new_collector, frames):
@@ -234,7 +234,7 @@ def test_totals_count_frames_by_outcome_and_refusals_by_reason(collector, frames
     """Nothing vanishes silently."""
     assert collector.ingest.totals().refused_at_ms == -1
     collector.push(frames.frame(seq=2), frames.frame(seq=2), frames.frame(seq=1))
-    size = len(wire.encode([frames.frame(seq=2), frames.frame(seq=2), frames.frame(seq=1)]))
+    size = len(codec.encode([frames.frame(seq=2), frames.frame(seq=2), frames.frame(seq=1)]))
     for _ in range(2):
         collector.clock.advance(5)
         with pytest.raises(MalformedFrame):
@@ -258,10 +258,10 @@ def test_write_holds_the_lock_and_leaves_it_free(collector, frames):
     """Requirement: writers hold the store's lock from reading the snapshot to swapping it, refused or not."""
     store = WatchedStore()
     ingest = Ingest(store, collector.clock, Limits())
-    ingest.push(wire.encode([frames.frame()]))
+    ingest.push(codec.encode([frames.frame()]))
     assert not store.lock.locked()
     with pytest.raises(NeedsFullFrame):
-        ingest.push(wire.encode([frames.frame(seq=9, base=8)]))
+        ingest.push(codec.encode([frames.frame(seq=9, base=8)]))
     assert not store.lock.locked()
 
 

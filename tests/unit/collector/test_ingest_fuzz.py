@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streamgauge import wire
+from streamgauge import codec, wire
 from streamgauge.errors import CapacityError, IngestError
 
 
@@ -30,7 +30,7 @@ def body(frames):
     plan = frames.plan(frames.vertex(), frames.vertex("d" * 32, inputs=(wire.Edge(frames.VERTEX, "HASH", "by key"),)))
     executors = (frames.executor(running={frames.JID: 1, "": 2}, metrics={"Status.JVM.Memory.Heap.Used": 5}),)
     job = frames.job(metrics={"uptime": 5, "bottleneck": "text"})
-    return wire.encode(
+    return codec.encode(
         [
             frames.frame(job=job, plan=plan, vertices=(figures,)),
             frames.app_frame(executors=executors, driver={"Status.JVM.Threads.Count": 1}, hooks={"events": 1}),

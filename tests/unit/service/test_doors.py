@@ -17,7 +17,7 @@ from service.app import create_app
 from service.config import Config
 from service.doors import Doors, Hosts, check_origin, check_read_token, check_token, host_name
 from service.errors import ForbiddenHost, ForbiddenOrigin, UnauthorizedRead
-from streamgauge import wire
+from streamgauge import codec
 from streamgauge.clock import ManualClock
 from streamgauge.errors import Unauthorized
 
@@ -162,7 +162,7 @@ def test_read_token_guards_all_but_pushes_and_probes(client: Any, store: MetricS
         assert client.get(path, auth=("admin", "secret")).status_code in (200, 404)
         assert client.get(path, headers={"Authorization": "Bearer secret"}).status_code in (200, 404)
     assert client.get("/-/healthy").status_code == 200
-    assert client.push(wire.encode([])).status_code == 202
+    assert client.push(codec.encode([])).status_code == 202
 
 
 def test_refused_host_is_403_in_the_shape_of_all_failures(client: Any) -> None:

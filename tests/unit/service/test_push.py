@@ -13,11 +13,11 @@ from collector.store import MetricStore
 from service import push as push_module
 from service.app import create_app
 from service.config import PUSHES_AT_ONCE, THREAD_FROM_BYTES, Config
-from streamgauge import wire
+from streamgauge import codec, wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import Overloaded
 
-FRAMES = wire.encode(
+FRAMES = codec.encode(
     [wire.Frame(wire.WIRE_VERSION, wire.App("a", "a", 1, "h", "4", "0"), wire.Attempt(1, "a"), 1, 0, 1, 1000)]
 )
 
@@ -52,7 +52,7 @@ def test_push_is_taken_in_and_counted(empty: MetricStore, clock: ManualClock, cl
 def test_long_push_is_taken_in_by_a_thread(empty: MetricStore, clock: ManualClock, client: Any) -> None:
     """With the same outcome."""
     apps = [wire.App(f"app-{number}", "x" * 8_000, 1, "h", "4", "0") for number in range(40)]
-    body = wire.encode([wire.Frame(wire.WIRE_VERSION, app, wire.Attempt(1, "a"), 1, 0, 1, 1000) for app in apps])
+    body = codec.encode([wire.Frame(wire.WIRE_VERSION, app, wire.Attempt(1, "a"), 1, 0, 1, 1000) for app in apps])
     assert len(body) > THREAD_FROM_BYTES
     assert service(empty, clock, client).push(body).json()["accepted"] == 40
 

@@ -21,7 +21,7 @@ import urllib3
 from service.config import Config
 from service.server import listen, url
 from spark_hooks.transport import HttpTransport
-from streamgauge import wire
+from streamgauge import codec, wire
 from streamgauge.errors import SettingError
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +70,7 @@ def refusal(*options: str, **settings: str) -> str:
 
 @pytest.fixture
 def body(recorded: list[wire.Frame]) -> bytes:
-    return wire.encode(recorded)
+    return codec.encode(recorded)
 
 
 def test_pushed_frames_read_back_over_http(body: bytes) -> None:
@@ -129,14 +129,14 @@ def test_the_hooks_transport_understands_every_answer(recorded: list[wire.Frame]
     delta = msgspec.structs.replace(recorded[-1], seq=3, base=2, attempt=wire.Attempt(2**60, "unseen"))
     with serving("--max-push-bytes", "1000000", STREAMGAUGE_PUSH_TOKEN="sécret") as (base, _):
         transport = HttpTransport(base, "sécret")
-        assert transport.send(wire.encode(recorded))[0] == "accepted"
-        assert transport.send(wire.encode([delta]))[0] == "resend"
+        assert transport.send(codec.encode(recorded))[0] == "accepted"
+        assert transport.send(codec.encode([delta]))[0] == "resend"
         outcome, words, _ = transport.send(b"x" * 20_000_000)
         assert (outcome, words[:8]) == ("rejected", "HTTP 413")
-        assert transport.send(wire.encode(recorded))[0] == "accepted"
+        assert transport.send(codec.encode(recorded))[0] == "accepted"
         transport.close()
         stranger = HttpTransport(base, "other")
-        assert stranger.send(wire.encode(recorded))[1].startswith("HTTP 401")
+        assert stranger.send(codec.encode(recorded))[1].startswith("HTTP 401")
         stranger.close()
 
 

@@ -16,7 +16,7 @@ from spark_hooks import records
 from spark_hooks.agent import Agent
 from spark_hooks.pusher import MemoryTransport, Outcome
 from spark_hooks.settings import Settings
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.errors import HookError
 from tests.unit.spark_hooks.spark_events import APP, Query
 
@@ -82,7 +82,7 @@ class Hooks:
         return self.told()
 
     def told(self) -> list[wire.Frame]:
-        return wire.decode(self.transport.bodies[-1])
+        return codec.decode(self.transport.bodies[-1])
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from spark_hooks import execution, executors, records
 from spark_hooks.agent import Agent
 from spark_hooks.pusher import MemoryTransport, Outcome
 from spark_hooks.settings import Settings
-from streamgauge import wire
+from streamgauge import codec
 from streamgauge.clock import ManualClock
 from tests.unit.spark_hooks.spark_events import APP, Execution, Ids, Query, Task, scan, sink, stage, submitted, updates
 
@@ -183,4 +183,4 @@ def test_whatever_is_still_held_is_whole_when_the_collector_is_back(monkeypatch:
         assert int(source.columns["numRecordsIn"].values.sum()) == application.rows[jid]
         assert held.job.metrics["numInputRows"] == application.rows[jid]
     hooks.push()
-    assert [frame.job for frame in wire.decode(hooks.transport.bodies[-1])] == [None]
+    assert [frame.job for frame in codec.decode(hooks.transport.bodies[-1])] == [None]

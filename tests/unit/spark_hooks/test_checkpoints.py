@@ -9,6 +9,7 @@ import pytest
 from spark_hooks import records
 from spark_hooks.checkpoints import APPLICATION_ENDED, HELD, STOPPED, Checkpoints
 from spark_hooks.job import NO_WATERMARK_MS
+from spark_hooks.progress import Progress, read
 from streamgauge import names, wire
 from tests.unit.spark_hooks.spark_events import Execution, Query, Run, new_model
 
@@ -21,9 +22,9 @@ def checkpoints() -> Checkpoints:
     return Checkpoints(1_000, from_start=True)
 
 
-def progress(batch_id: int, **more: object) -> records.Progress:
+def progress(batch_id: int, **more: object) -> Progress:
     told = {"id": "q", "runId": "r", "batchId": batch_id, "timestamp": "2026-11-21T10:00:01.000Z"}
-    return records.progress(records.QueryProgress(json.dumps(told | more)))
+    return read(records.QueryProgress(json.dumps(told | more)))
 
 
 def state(memory: int = 0, **custom: int) -> dict[str, object]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from spark_hooks import records
 from spark_hooks.checkpoints import HELD, Checkpoints
+from spark_hooks.progress import read
 from streamgauge import names
 
 
@@ -79,7 +80,7 @@ class Course:
             "durationMs": {"triggerExecution": duration},
             "stateOperators": [{"memoryUsedBytes": state, "customMetrics": store}],
         }
-        self.checkpoints.complete(records.progress(records.QueryProgress(json.dumps(told))), self.now_ms)
+        self.checkpoints.complete(read(records.QueryProgress(json.dumps(told))), self.now_ms)
 
     def break_off(self) -> None:
         if self.running is not None:

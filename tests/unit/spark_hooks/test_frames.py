@@ -12,7 +12,7 @@ from spark_hooks.checkpoints import HELD
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
 from spark_hooks.redaction import REPLACEMENT, Redaction
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 from tests.unit.spark_hooks.spark_events import (
     APP,
@@ -237,7 +237,7 @@ def test_what_users_wrote_is_redacted() -> None:
     """Names, descriptions and failures leave the driver without secrets."""
     driver = Driver("Filter (password=hunter2)", Query(1, name="token=hunter2"))
     driver.apply(driver.query.terminated(exception="could not open jdbc:x://me:hunter2@db"))
-    body = wire.encode(list(driver.build()))
+    body = codec.encode(list(driver.build()))
     assert b"hunter2" not in body
     assert REPLACEMENT.encode() in body
 
@@ -310,7 +310,7 @@ def test_long_texts_do_not_cost_the_push() -> None:
     driver = Driver("Filter " + "x" * 100_000, Query(1, name="n" * 100_000))
     driver.apply(driver.query.terminated(exception="e" * 1_000_000))
     sent = driver.build()
-    Ingest(MetricStore(), driver.clock, Limits()).push(wire.encode(list(sent)))
+    Ingest(MetricStore(), driver.clock, Limits()).push(codec.encode(list(sent)))
     job = sent[1].job
     assert job is not None
     assert (len(job.name), len(job.failure)) == (frames.NAME_CHARS, frames.TEXT_CHARS)
@@ -346,7 +346,7 @@ def test_failures_leave_without_secrets(driver: Driver) -> None:
     fail(driver, 1, f"a.B: \0<script>password=hunter2\n{long}Caused by: a.C: token=hunter2\n\tat a.B.c(D.java:1)\n")
     driver.apply(driver.query.terminated(exception=f"a.B: secret=hunter2\n{long}Caused by: a.C: secret=hunter2\n"))
     sent = driver.build()
-    body = wire.encode(list(sent))
+    body = codec.encode(list(sent))
     assert b"hunter2" not in body
     Ingest(MetricStore(), driver.clock, Limits()).push(body)
     assert sent[1].failures is not None
@@ -386,7 +386,7 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         of = stage(driver.ids, 1, scopes=["MicroBatchScan"])
         driver.apply(execution.start(), execution.job(of), submitted(of), execution.end())
         sent = driver.build()
-        ingest.push(wire.encode(list(sent)))
+        ingest.push(codec.encode(list(sent)))
         driver.acknowledge(*sent)
         job = driver.model.jobs[driver.query.jid]
         assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)

@@ -22,7 +22,7 @@ from spark_hooks.frames import Frames
 from spark_hooks.job import Job
 from spark_hooks.redaction import Redaction
 from spark_hooks.vertex import JobVertex
-from streamgauge import wire
+from streamgauge import codec, wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import NeedsFullFrame
 from tests.unit.spark_hooks.spark_events import (
@@ -237,7 +237,7 @@ class Driver:
         if fate == "lost":
             return
         try:
-            self.ingest.push(wire.encode(frames))
+            self.ingest.push(codec.encode(frames))
         except NeedsFullFrame:
             if fate == "answered":
                 self.frames.start_over()
@@ -250,12 +250,12 @@ class Driver:
         """A push over a good network is always taken, in full if need be."""
         frames = self.build()
         try:
-            self.ingest.push(wire.encode(frames))
+            self.ingest.push(codec.encode(frames))
         except NeedsFullFrame:
             self.frames.start_over()
             frames = self.build()
             assert all(frame.base == 0 for frame in frames)
-            self.ingest.push(wire.encode(frames))
+            self.ingest.push(codec.encode(frames))
         self.acknowledged(frames)
 
     def acknowledged(self, frames: list[wire.Frame]) -> None:

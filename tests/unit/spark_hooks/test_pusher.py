@@ -10,7 +10,7 @@ import pytest
 
 from spark_hooks import pusher
 from spark_hooks.pusher import MemoryTransport, Outcome, Pusher
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 
 WAIT_S = 30
@@ -53,7 +53,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_push_sends_the_frames_of_now_and_settles_them(desk: Desk) -> None:
     """Every push builds anew; nothing is queued."""
     desk.push("accepted", "unreachable", "resend")
-    assert [wire.decode(body)[0].seq for body in desk.transport.bodies] == [1, 2, 3]
+    assert [codec.decode(body)[0].seq for body in desk.transport.bodies] == [1, 2, 3]
     assert desk.settled == [(1, "accepted"), (2, "unreachable"), (3, "resend")]
 
 
@@ -262,7 +262,7 @@ class Choosy(MemoryTransport):
 
     def send(self, body: bytes) -> tuple[Outcome, str, float]:
         super().send(body)
-        jobs = {"" if frame.job is None else frame.job.jid for frame in wire.decode(body)}
+        jobs = {"" if frame.job is None else frame.job.jid for frame in codec.decode(body)}
         return ("rejected", "HTTP 400 too long", 0.0) if jobs & self.bad else ("accepted", "", 0.0)
 
 
@@ -322,7 +322,7 @@ def test_nothing_is_left_out_where_nothing_is_taken(caplog: pytest.LogCaptureFix
     assert sender.push()[0] == "rejected"
     transport.bad = set()
     assert sender.push()[0] == "accepted"
-    assert len(wire.decode(transport.bodies[-1])) == 2
+    assert len(codec.decode(transport.bodies[-1])) == 2
     assert ["cannot push" in record.getMessage() for record in caplog.records] == [True, False]
 
 

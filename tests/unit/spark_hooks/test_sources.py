@@ -7,7 +7,8 @@ import json
 import pytest
 
 from spark_hooks.plan import Operator
-from spark_hooks.records import QueryProgress, Source, progress
+from spark_hooks.progress import Source, read
+from spark_hooks.records import QueryProgress
 from spark_hooks.sources import METRICS, NAME_CHARS, Sources
 from streamgauge import names
 
@@ -90,5 +91,5 @@ def test_sources_that_change_in_number_begin_anew() -> None:
 def test_progress_without_metrics_and_rates_is_read() -> None:
     """Older versions and some connectors leave them out, or say null."""
     body = {"id": "i", "runId": "r", "batchId": 0, "timestamp": "t", "sources": [{"numInputRows": 1, "metrics": None}]}
-    (source,) = progress(QueryProgress(json.dumps(body))).sources
+    (source,) = read(QueryProgress(json.dumps(body))).sources
     assert (source.num_input_rows, source.input_rows_per_second, source.metrics) == (1, None, None)

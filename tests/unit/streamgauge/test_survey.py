@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import urllib3
 
-from streamgauge import names, wire
+from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import ReadError
 from streamgauge.overview import Job, Overview
@@ -59,7 +59,7 @@ def push(client: Any, recorded: list[wire.Frame]) -> Callable[..., None]:
     def again(**changes: Any) -> None:
         wanted = None if "hooks" in changes else MAIN
         frame = next(each for each in recorded if (each.job and each.job.jid) == wanted)
-        assert client.push(wire.encode([msgspec.structs.replace(frame, seq=next(seq), **changes)])).status_code == 202
+        assert client.push(codec.encode([msgspec.structs.replace(frame, seq=next(seq), **changes)])).status_code == 202
 
     return again
 

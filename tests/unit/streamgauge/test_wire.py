@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge import wire
+from streamgauge import codec, wire
 from streamgauge.errors import MalformedFrame, UnsupportedVersion
 
 int64s = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=40)
@@ -59,12 +59,12 @@ def _loose(frame: wire.Frame) -> dict[str, object]:
 def test_a_frame_comes_back_as_it_was() -> None:
     """Encoding and decoding lose nothing, in any field."""
     frames = [_frame(), _frame(job=None, plan=None, vertices=(), base=0)]
-    assert wire.decode(wire.encode(frames)) == frames
+    assert codec.decode(codec.encode(frames)) == frames
 
 
 def test_an_empty_push_is_an_empty_list() -> None:
     """No frames, no error."""
-    assert wire.decode(wire.encode([])) == []
+    assert codec.decode(codec.encode([])) == []
 
 
 @given(values=int64s)
@@ -139,27 +139,27 @@ def test_a_bitmap_of_another_length_is_refused(subtasks: int, length: int) -> No
 @pytest.mark.parametrize("version", [0, 2, 99])
 def test_another_version_is_told_apart(version: int) -> None:
     """The message tells both versions and what to do."""
-    body = wire.encode([_frame(), _frame(version=version)])
+    body = codec.encode([_frame(), _frame(version=version)])
     with pytest.raises(UnsupportedVersion, match=rf"frame version {version}, but .* reads version 1: install the same"):
-        wire.decode(body)
+        codec.decode(body)
 
 
 def test_another_version_is_told_apart_where_its_layout_differs() -> None:
     """A frame of the future need not look like one of today."""
     body = msgspec.msgpack.encode([{"version": 2, "app": 7, "everything": "else"}])
     with pytest.raises(UnsupportedVersion, match="frame version 2"):
-        wire.decode(body)
+        codec.decode(body)
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"\xc1", wire.encode([_frame()])[:-1], wire.encode([_frame()]) + b"\0", b"\xdd\xff\xff\xff\xff"],
+    [b"", b"\xc1", codec.encode([_frame()])[:-1], codec.encode([_frame()]) + b"\0", b"\xdd\xff\xff\xff\xff"],
     ids=["empty", "no MessagePack", "cut off", "more behind", "announces 4 billion frames"],
 )
 def test_what_is_no_whole_messagepack_is_refused(body: bytes) -> None:
     """A body is one array, no less and no more."""
     with pytest.raises(MalformedFrame, match="no whole MessagePack array of frames"):
-        wire.decode(body)
+        codec.decode(body)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_frame_that_does_not_fit_is_refused_with_the_place(field: str, value: 
     """The message names the place."""
     body = msgspec.msgpack.encode([_loose(_frame()) | {field: value}])
     with pytest.raises(MalformedFrame, match=f"does not fit the wire format: .*{place}"):
-        wire.decode(body)
+        codec.decode(body)
 
 
 @pytest.mark.parametrize("field", ["version", "app", "attempt", "seq", "base", "sent_at_ms", "interval_ms"])
@@ -186,14 +186,14 @@ def test_a_frame_without_a_required_field_is_refused(field: str) -> None:
     loose = _loose(_frame())
     del loose[field]
     with pytest.raises(MalformedFrame, match=f"`{field}`"):
-        wire.decode(msgspec.msgpack.encode([loose]))
+        codec.decode(msgspec.msgpack.encode([loose]))
 
 
 @pytest.mark.parametrize("body", [{"version": 1}, [1], 5, None], ids=["a map", "a number in it", "a number", "nil"])
 def test_a_body_that_is_no_array_of_frames_is_refused(body: object) -> None:
     """Any valid MessagePack may come in."""
     with pytest.raises(MalformedFrame):
-        wire.decode(msgspec.msgpack.encode(body))
+        codec.decode(msgspec.msgpack.encode(body))
 
 
 @pytest.mark.parametrize("nest", [b"\x81\xa1x", b"\x91"], ids=["maps", "arrays"])
@@ -205,27 +205,27 @@ def test_a_body_that_is_no_array_of_frames_is_refused(body: object) -> None:
 def test_a_body_nested_too_deeply_is_refused(before: bytes, nest: bytes) -> None:
     """A hostile body is a refusal like any other, also where only the look at its version meets the depth."""
     with pytest.raises(MalformedFrame):
-        wire.decode(before + nest * 100_000 + b"\xc0")
+        codec.decode(before + nest * 100_000 + b"\xc0")
 
 
 def test_a_string_that_is_no_utf8_is_refused() -> None:
     """MessagePack calls text UTF-8, and whoever sends something else is told so."""
-    body = wire.encode([_frame()]).replace(b"flights", b"fl\xffghts")
+    body = codec.encode([_frame()]).replace(b"flights", b"fl\xffghts")
     with pytest.raises(MalformedFrame, match="no UTF-8"):
-        wire.decode(body)
+        codec.decode(body)
 
 
 def test_unknown_fields_are_passed_over() -> None:
     """A newer writer of the same version may say more."""
     body = msgspec.msgpack.encode([_loose(_frame()) | {"news": [1, 2]}])
-    assert wire.decode(body) == [_frame()]
+    assert codec.decode(body) == [_frame()]
 
 
 @given(st.binary(max_size=200))
 def test_no_body_ends_in_another_error(body: bytes) -> None:
     """Whatever is sent, it is read, or refused by one of the two errors."""
     with contextlib.suppress(MalformedFrame, UnsupportedVersion):
-        wire.decode(body)
+        codec.decode(body)
 
 
 @given(
@@ -243,4 +243,4 @@ def test_ended_states_are_states() -> None:
     words = {"CREATED", "RUNNING", "FAILED", "FINISHED", "CANCELED", "RESTARTING", "SUSPENDED"}
     assert sorted(wire.ENDED_STATES) == ["CANCELED", "FAILED", "FINISHED"]
     for word in words:
-        assert wire.decode(wire.encode([_frame(job=msgspec.structs.replace(_frame().job, state=word))]))
+        assert codec.decode(codec.encode([_frame(job=msgspec.structs.replace(_frame().job, state=word))]))
