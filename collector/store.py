@@ -77,6 +77,7 @@ class VertexState:
         columns: Vertex scope.
         operators: Operator id → columns; every operator of `vertex` has an entry.
         subtasks: None until the first task was seen.
+        feeds: Another vertex reads what it puts out.
         accumulators: (operator id, metric) → native SQL metric; the id is '' for an exchange.
         coordinators: Source operator's id → what the driver itself knows of it.
     """
@@ -88,6 +89,7 @@ class VertexState:
     columns: Columns
     operators: Mapping[str, Columns]
     subtasks: SubtaskTimes | None
+    feeds: bool = True
     accumulators: Mapping[tuple[str, str], Accumulated] = field(default_factory=dict)
     coordinators: Mapping[str, Mapping[str, wire.Scalar]] = field(default_factory=dict)
 

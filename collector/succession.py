@@ -160,7 +160,10 @@ def _vertices(where: str, before: Mapping[str, VertexState], frame: wire.Frame) 
     if frame.plan is None:
         after = dict(before)
     else:
-        after = {vertex.id: _planned(where, vertex, before.get(vertex.id)) for vertex in frame.plan.vertices}
+        read = {edge.source for vertex in frame.plan.vertices for edge in vertex.inputs}
+        after = {
+            vertex.id: _planned(vertex, vertex.id in read, before.get(vertex.id)) for vertex in frame.plan.vertices
+        }
     for figures in frame.vertices:
         held = after.get(figures.id)
         if held is None:
@@ -172,10 +175,10 @@ def _vertices(where: str, before: Mapping[str, VertexState], frame: wire.Frame) 
     return after
 
 
-def _planned(where: str, vertex: wire.Vertex, held: VertexState | None) -> VertexState:
+def _planned(vertex: wire.Vertex, feeds: bool, held: VertexState | None) -> VertexState:
     if held is None:
         operators: dict[str, Columns] = {operator.id: _NO_COLUMNS for operator in vertex.operators}
-        return VertexState(vertex, 0, 0, -1, _NO_COLUMNS, operators, None)
+        return VertexState(vertex, 0, 0, -1, _NO_COLUMNS, operators, None, feeds)
     return VertexState(
         vertex=vertex,
         parallelism=held.parallelism,
@@ -184,6 +187,7 @@ def _planned(where: str, vertex: wire.Vertex, held: VertexState | None) -> Verte
         columns=held.columns,
         operators={operator.id: held.operators.get(operator.id, _NO_COLUMNS) for operator in vertex.operators},
         subtasks=held.subtasks,
+        feeds=feeds,
         accumulators=held.accumulators,
         coordinators=held.coordinators,
     )
@@ -208,6 +212,7 @@ def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> Ver
         columns=_merged(held.columns, figures.columns, figures.size),
         operators=operators,
         subtasks=held.subtasks if figures.subtasks is None else _times(figures.subtasks),
+        feeds=held.feeds,
         accumulators=_accumulated(where, held, figures),
         coordinators=held.coordinators
         if figures.coordinators is None
@@ -221,7 +226,7 @@ def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> Ver
 def _check_lengths(where: str, before: int, vertex: VertexState) -> None:
     groups = {"": vertex.columns} | {f"operator {shown(one)}: ": found for one, found in vertex.operators.items()}
     for (operator, metric), found in vertex.accumulators.items():
-        groups[f"accumulator of operator {shown(operator)}: "] = {metric: found.column}
+        groups[f"accumulator of operator {shown(operator)}, {shown(metric)}: "] = {metric: found.column}
     for group, columns in groups.items():
         for metric, column in columns.items():
             if len(column.values) != vertex.size:
@@ -293,6 +298,7 @@ def _without_transient(vertex: VertexState) -> VertexState:
         columns=_lasting(vertex.columns),
         operators={operator: _lasting(columns) for operator, columns in vertex.operators.items()},
         subtasks=vertex.subtasks,
+        feeds=vertex.feeds,
         accumulators=vertex.accumulators,
         coordinators=vertex.coordinators,
     )

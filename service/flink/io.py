@@ -95,7 +95,9 @@ def _count(state: VertexState, metric: str, chosen: Chosen) -> Count:
     column = state.columns.get(metric)
     if column is None:
         none = np.zeros(state.size, dtype=np.int64)[chosen]
-        return Count(none, none.astype(np.bool_))
+        # What feeds no other vertex sends it nothing, and no more than that is what Flink counts.
+        is_known = metric == names.NUM_BYTES_OUT and not state.feeds
+        return Count(none, np.full(len(none), is_known))
     values = column.values[chosen]
     # A count that came as a float and is none, NaN or past a Java long, is not known.
     known = np.abs(values) < _LONG if values.dtype.kind == "f" else np.ones(len(values), dtype=np.bool_)

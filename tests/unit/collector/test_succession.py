@@ -256,6 +256,21 @@ def test_application_frame_tells_all(collector, frames):
     assert (dict(app.driver), dict(app.hooks)) == ({}, {"events": 2})
 
 
+def test_vertex_knows_whether_another_one_reads_it(collector, frames):
+    """By the plan as a whole; with figures and without, running and ended."""
+    first, last = frames.vertex(), frames.vertex(OTHER, inputs=(wire.Edge(frames.VERTEX, "HASH", ""),))
+    figures = (frames.figures(), frames.figures(OTHER, columns=(frames.column("busyTimeMsPerSecond", 1.0, 2.0),)))
+    collector.push(frames.frame(plan=frames.plan(first, last), vertices=figures))
+    collector.push(frames.frame(seq=2, base=1, vertices=(), job=frames.job(state="FAILED")))
+    assert {vertex.vertex.id: vertex.feeds for vertex in collector.job().vertices.values()} == {
+        frames.VERTEX: True,
+        OTHER: False,
+    }
+    third = frames.vertex("f" * 32, inputs=(wire.Edge(OTHER, "HASH", ""),))
+    collector.push(frames.frame(seq=3, base=2, plan=frames.plan(first, last, third)))
+    assert collector.job().vertices[OTHER].feeds
+
+
 def test_what_hardly_changes_is_carried_over_until_a_full_frame(collector, frames):
     """None says that configuration and environment are as they were; a full frame says all there is."""
     environment = wire.Environment("17", "amd64", (), ())
@@ -310,13 +325,16 @@ def test_the_drivers_share_of_an_accumulator_is_held(held, frames):
 
 def test_grown_vertex_takes_all_its_accumulators_anew(held, frames):
     """An accumulator of the old size cannot stand beside columns of the new one."""
-    old = wire.Accumulator(frames.OPERATOR, "sum", frames.column("spill size", 1, 2))
-    held.push(_delta(frames, frames.figures(accumulators=(old,))))
+    old, other = (
+        wire.Accumulator(frames.OPERATOR, "sum", frames.column(metric, 1, 2)) for metric in ("spill size", "rows")
+    )
+    held.push(_delta(frames, frames.figures(accumulators=(old, other))))
     grown = frames.figures(
         size=3,
         columns=(frames.column("numRecordsIn", 1, 2, 3), frames.column("busyTimeMsPerSecond", 1.0, 2.0, 3.0)),
         operators=(wire.OperatorColumns(frames.OPERATOR, (frames.column("numRecordsIn", 3, 4, 5),)),),
         subtasks=frames.subtasks(0, 0, 0),
+        accumulators=(wire.Accumulator(frames.OPERATOR, "sum", frames.column("rows", 1, 2, 3)),),
     )
     with pytest.raises(MalformedFrame, match="size changed from 2 to 3, but column 'spill size' was not sent"):
         held.push(frames.frame(seq=3, base=2, vertices=(grown,)))

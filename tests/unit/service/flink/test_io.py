@@ -37,6 +37,16 @@ def test_a_rate_that_is_no_number_is_not_known(states: Any) -> None:
     assert io.of_vertex(vertex)["read-records-complete"] is False
 
 
+def test_vertex_that_feeds_no_other_sends_nothing(states: Any) -> None:
+    """As Flink's sinks: nothing goes over the network, and that is known; what it says to have written is told."""
+    sink = states.vertex(2, feeds=False)
+    assert (io.of_vertex(sink)["write-bytes"], io.of_vertex(sink)["write-bytes-complete"]) == (0, True)
+    assert [row["write-bytes-complete"] for row in io.of_subtasks(sink)] == [True, True]
+    assert io.of_vertex(sink)["read-bytes-complete"] is False
+    told = states.vertex(2, feeds=False, columns={names.NUM_BYTES_OUT: states.column(5, None)})
+    assert (io.of_vertex(told)["write-bytes"], io.of_vertex(told)["write-bytes-complete"]) == (5, False)
+
+
 def test_vertex_without_subtasks_is_not_complete(states: Any) -> None:
     """Before its first stage nothing is known."""
     vertex = states.vertex(0, columns={names.NUM_RECORDS_IN: states.column()})
