@@ -15,8 +15,8 @@ from service.flink.plan import Plan, plan
 from service.flink.query import Query
 from service.flink.states import (
     MAX_PARALLELISM,
+    ByState,
     ExecutionState,
-    StateCounts,
     Timestamps,
     by_state,
     job_span,
@@ -98,7 +98,7 @@ JobVertex = TypedDict(
         "start-time": int,
         "end-time": int,
         "duration": int,
-        "tasks": StateCounts,
+        "tasks": ByState,
         "metrics": io.Io,
     },
 )
@@ -139,7 +139,7 @@ JobDetail = TypedDict(
         "now": int,
         "timestamps": Timestamps,
         "vertices": list[JobVertex],
-        "status-counts": StateCounts,
+        "status-counts": ByState,
         "plan": Plan,
         "pending-operators": int,
         "streamgauge": JobAdditions,

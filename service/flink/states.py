@@ -73,8 +73,8 @@ class Timestamps(TypedDict):
     RECONCILING: int
 
 
-class StateCounts(TypedDict):
-    """How many tasks, or vertices, are in each state."""
+class ByState(TypedDict):
+    """A whole number for each of Flink's states: how many are in it, or when one came into it."""
 
     CREATED: int
     SCHEDULED: int
@@ -204,6 +204,6 @@ def task_counts(job: JobState, vertices: Iterable[VertexState]) -> Counter[Execu
     return counts
 
 
-def by_state(counts: Mapping[ExecutionState, int]) -> StateCounts:
-    """Return a count for every state, 0 where there is none."""
-    return cast(StateCounts, {state: counts.get(state, 0) for state in EXECUTION_STATES})
+def by_state(counts: Mapping[ExecutionState, int]) -> ByState:
+    """Return a number for every state, 0 where there is none."""
+    return cast(ByState, {state: counts.get(state, 0) for state in EXECUTION_STATES})

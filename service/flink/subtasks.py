@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from collector.store import JobState, VertexState
 from service.flink import io
 from service.flink.query import Query
-from service.flink.states import EXECUTION_STATES, UNKNOWN_MS, ExecutionState, Span, subtask_state, vertex_span
+from service.flink.states import UNKNOWN_MS, ByState, ExecutionState, Span, by_state, subtask_state, vertex_span
 from streamgauge.errors import UnknownAttempt, UnknownSubtask
 from streamgauge.wire import Executor
 
@@ -20,7 +20,6 @@ UNASSIGNED = "(unassigned)"
 Stage = Literal["INITIALIZING", "RUNNING", "CREATED", "SCHEDULED", "DEPLOYING"]
 _STAGES: tuple[Stage, ...] = get_args(Stage)
 _NO_STAGES = dict.fromkeys(_STAGES, UNKNOWN_MS)
-_NEVER = dict.fromkeys(EXECUTION_STATES, 0)
 
 
 class StageDurations(TypedDict):
@@ -62,28 +61,13 @@ Subtask = TypedDict(
 )
 
 
-class StateTimestamps(TypedDict):
-    """When a subtask came into each of Flink's states, wall time in milliseconds; 0 where it did not."""
-
-    CREATED: int
-    SCHEDULED: int
-    DEPLOYING: int
-    INITIALIZING: int
-    RUNNING: int
-    FINISHED: int
-    CANCELING: int
-    CANCELED: int
-    FAILED: int
-    RECONCILING: int
-
-
 class SubtaskTimes(TypedDict):
     """A subtask in the body of …/subtasktimes."""
 
     subtask: int
     endpoint: str
     duration: int
-    timestamps: StateTimestamps
+    timestamps: ByState
 
 
 class SubtasksTimes(TypedDict):
@@ -158,11 +142,11 @@ def times(query: Query) -> SubtasksTimes:
     }
 
 
-def _timestamps(state: ExecutionState, span: Span) -> StateTimestamps:
-    told = {**_NEVER, "RUNNING": max(0, span.start_ms)}
+def _timestamps(state: ExecutionState, span: Span) -> ByState:
+    told: dict[ExecutionState, int] = {"RUNNING": max(0, span.start_ms)}
     if span.end_ms != UNKNOWN_MS:
         told[state] = span.end_ms
-    return cast(StateTimestamps, told)
+    return by_state(told)
 
 
 def rows(query: Query, job: JobState, vertex: VertexState, chosen: io.Chosen) -> list[Subtask]:

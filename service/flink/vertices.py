@@ -15,9 +15,9 @@ from service.flink.query import Query
 from service.flink.states import (
     MAX_PARALLELISM,
     UNKNOWN_MS,
+    ByState,
     ExecutionState,
     Span,
-    StateCounts,
     by_state,
     subtask_state,
 )
@@ -45,7 +45,7 @@ VertexTaskManager = TypedDict(
         "end-time": int,
         "duration": int,
         "metrics": io.Io,
-        "status-counts": StateCounts,
+        "status-counts": ByState,
         "taskmanager-id": str,
         "aggregated": Aggregated,
     },
