@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from spark_hooks.records import PlanNode
@@ -66,14 +67,23 @@ def native_metrics(node: PlanNode, prefix: str = "") -> tuple[NativeMetric, ...]
 
     Any thread.
     """
-    found: list[NativeMetric] = []
+    ids = node.metrics[1::2]
+    return tuple(
+        NativeMetric(name, kind, ids[place], plain)
+        for place, name, kind, plain in _named(node.metrics[::2], node.kinds, prefix)
+    )
+
+
+@lru_cache(maxsize=2048)
+def _named(shown: tuple[str, ...], kinds: str, prefix: str) -> tuple[tuple[int, str, wire.AccumulatorKind, str], ...]:
+    """Return (place, name, kind, plain) of each; remembered, for every batch has the same nodes again."""
+    found: list[tuple[int, str, wire.AccumulatorKind, str]] = []
     times: dict[str, int] = {}
-    pairs = zip(node.metrics[::2], node.metrics[1::2], strict=True)
-    for (display, accumulator), letter in zip(pairs, node.kinds.ljust(len(node.metrics), "s"), strict=False):
+    for place, (display, letter) in enumerate(zip(shown, kinds.ljust(len(shown), "s"), strict=False)):
         if not display or display == _INSTANCES:
             continue
         plain = f"{prefix}{display}"[:NAME_LENGTH]
         times[plain] = times.get(plain, 0) + 1
         name = plain if times[plain] == 1 else f"{plain} {times[plain]}"
-        found.append(NativeMetric(name, _KINDS.get(letter, "sum"), accumulator, plain))
+        found.append((place, name, _KINDS.get(letter, "sum"), plain))
     return tuple(found[:METRICS])

@@ -227,10 +227,16 @@ class Stage:
             self.bound[execution] = (graph, bound)
 
     def _count_anew(self) -> None:
-        """Count every success again: the vertices that the stage executes are others now."""
+        """Count every success again that was not counted as the vertices that the stage executes now count it."""
+        now = tuple(self.vertices())
+        same: dict[tuple[Bound, ...], bool] = {}
         for won in self.won.values():
-            won.take_out()
-            self.count(won)
+            before = tuple(bound for bound, _ in won.added)
+            if before not in same:
+                same[before] = len(before) == len(now) and all(map(Bound.counts_as, before, now))
+            if not same[before]:
+                won.take_out()
+                self.count(won)
 
     def _samples(self, vertex: plan.Vertex) -> bool:
         """

@@ -139,6 +139,15 @@ class Bound:
                 else:
                     self._greatest.append((term, column))
 
+    def counts_as(self, other: Bound) -> bool:
+        """Whether a task's counts and native metrics are the same here and there, as where a plan is told again."""
+        return (
+            self.vertex is other.vertex
+            and self._columns == other._columns
+            and self._greatest == other._greatest
+            and self.reading == other.reading
+        )
+
     def counts(self, updates: Mapping[int, int], bytes_written: int) -> list[int]:
         """Return one task's counts, in the columns of the job's vertex."""
         row = [0] * len(self.vertex.known)

@@ -244,10 +244,11 @@ def page(spark: SparkSession, description: str) -> Page:
             if told.isDefined() and metric.name() not in PEAKS:
                 # '<total> (<least>, …)' on a second line, or the total alone; an average has no total.
                 text = told.get().partition("\n")[2] or told.get()
-                text = (
-                    re.sub(r" \(stage [^)]*\)", "", text) if metric.metricType() == "average" else text.split(" (")[0]
-                )
-                found.setdefault((name, metric.name()), (metric.metricType(), []))[1].append(text)
+                average = metric.metricType() == "average"
+                text = re.sub(r" \(stage [^)]*\)", "", text) if average else text.split(" (")[0]
+                # The page has 0 where no task told an average.
+                if not (average and text == "0"):
+                    found.setdefault((name, metric.name()), (metric.metricType(), []))[1].append(text)
     return {key: (kind, sorted(texts)) for key, (kind, texts) in found.items()}
 
 
@@ -263,7 +264,7 @@ def totals(rest: Rest, jid: str, spark: SparkSession, page: Page) -> dict[Key, l
         "size": lambda value: utils.bytesToString(int(value)),
         "timing": lambda value: utils.msDurationToString(int(value)),
         "nsTiming": lambda value: utils.msDurationToString(int(value) // 1_000_000),
-        "average": lambda value: value.rpartition(": ")[2].replace("NaN", "0").replace(".0", ""),
+        "average": lambda value: value.rpartition(": ")[2].replace(".0", ""),
     }
     found: dict[Key, list[str]] = defaultdict(list)
     for vertex in rest.get(f"/jobs/{jid}")["vertices"]:
