@@ -93,9 +93,14 @@ def stages(folder: Path, run_id: str) -> dict[int, set[Table]]:
 
 
 def subtasks(rest: Rest, jid: str, batch: int) -> dict[str, list[dict[str, Any]]]:
-    """Vertex → its subtasks in a batch, from the details of the batch and of its vertices."""
+    """Vertex → its subtasks in a batch, of those that had any, from the details of the batch and of its vertices."""
     path = f"/jobs/{jid}/checkpoints/details/{batch}"
-    return {vertex: rest.get(f"{path}/subtasks/{vertex}")["subtasks"] for vertex in rest.get(path)["tasks"]}
+    tasks = rest.get(path)["tasks"]
+    found = {vertex: rest.get(f"{path}/subtasks/{vertex}")["subtasks"] for vertex in tasks}
+    assert {vertex: len(rows) for vertex, rows in found.items()} == {
+        vertex: told["num_subtasks"] for vertex, told in tasks.items()
+    }
+    return {vertex: rows for vertex, rows in found.items() if rows}
 
 
 def test_batches_are_as_spark_tells_them(
