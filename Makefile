@@ -6,13 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check clean
+.PHONY: help demo test check fuzz-rest clean
 
 help:
-	@echo "make demo    start the service and a Spark job on real data"
-	@echo "make test    run the checks and every test"
-	@echo "make check   lint, formatting and types only"
-	@echo "make clean   remove the virtual environment and the fetched Java"
+	@echo "make demo       start the service and a Spark job on real data"
+	@echo "make test       run the checks and every test"
+	@echo "make check      lint, formatting and types only"
+	@echo "make fuzz-rest  ask the REST 1,000 things of each kind that /openapi.json allows, and some that it does not"
+	@echo "make clean      remove the virtual environment, the fetched Java and Flink's clients"
 
 # What the tests need holds all that the demo needs.
 demo: $(firstword $(wildcard $(VENV)/.installed-test) $(VENV)/.installed-demo)
@@ -27,8 +28,12 @@ check: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(if $(shell $(BIN)/python -c 'import sys; print("types" if sys.version_info >= (3, 11) else "")'),$(BIN)/mypy,@echo "types are not checked on Python 3.10: the stubs of its last NumPy know less")
 
+# The tests ask a few of each kind; this one takes its time.
+fuzz-rest: $(VENV)/.installed-test
+	REST_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest tests/contract/test_openapi_fuzz.py -o timeout=7200
+
 clean:
-	rm -rf $(VENV) .java
+	rm -rf $(VENV) .java build
 
 # One environment for both; the stamp's name is the extra that it holds.
 $(VENV)/.installed-%: pyproject.toml constraints.txt
