@@ -634,6 +634,10 @@ public class Recorder extends SparkListener {
 
     /** Writes what observe() saw in an execution that has ended, or returns null where it saw nothing. */
     private static Packer observed(SparkListenerSQLExecutionEnd end) {
+        if (end.executionFailure().isDefined()) {
+            // It may have no plan, and to ask for one would plan it here.
+            return null;
+        }
         try {
             Object query = call(end, "qe");
             scala.collection.Map found = query == null ? null : (scala.collection.Map) call(query, "observedMetrics");

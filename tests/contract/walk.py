@@ -37,13 +37,13 @@ class Places:
         ids: Jobs and executors.
         applications: Those that are asked for as applications: Flink gives one the id of its only job.
         vertices: Recorded job → recorded vertex → ours.
-        checkpoints: Recorded job → the checkpoint to ask for.
+        checkpoints: Recorded job → tells the checkpoint to ask for; at every request, for only the latest are held.
     """
 
     ids: dict[str, str] = field(default_factory=dict)
     applications: dict[str, str] = field(default_factory=dict)
     vertices: dict[str, dict[str, str]] = field(default_factory=dict)
-    checkpoints: dict[str, str] = field(default_factory=dict)
+    checkpoints: dict[str, Callable[[], str]] = field(default_factory=dict)
 
     def of(self, recording: Recording) -> dict[str, str]:
         """Return the ids that a recorded request and its answer name; those of vertices are their job's."""
@@ -59,7 +59,7 @@ class Places:
         job = next((jid for jid in self.checkpoints if jid in recording.path), "")
         if not job or _is_odd(recording):
             return target
-        return re.sub(r"(?<=/checkpoints/details/)[0-9]+", self.checkpoints[job], target)
+        return re.sub(r"(?<=/checkpoints/details/)[0-9]+", self.checkpoints[job](), target)
 
 
 class Walk:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ class Demonstration:
             theirs = FLINK_JOBS[name]
             places.ids[theirs] = job["jid"]
             places.vertices[theirs] = {FLINK_VERTICES[key]: vertex for key, vertex in chosen.items()}
-            places.checkpoints[theirs] = self._checkpoint(job["jid"])
+            places.checkpoints[theirs] = partial(self._checkpoint, job["jid"])
         # Flink gave an application of one job that job's id.
         places.applications[FLINK_JOBS["slow"]] = jobs["slow"]["application-id"]
         return places
