@@ -48,7 +48,7 @@ class Rest:
     def job(self, name: str) -> dict[str, Any] | None:
         """The latest job of this name, as in /jobs/overview."""
         found = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
-        return found[-1] if found else None
+        return max(found, key=lambda job: job["start-time"], default=None)
 
     def columns(self, jid: str, vertex: str) -> dict[str, dict[int, str]]:
         """Metric, with its operator's name → subtask → value."""

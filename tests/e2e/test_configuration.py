@@ -92,6 +92,7 @@ def test_a_query_has_its_sessions_settings_and_its_checkpoints(
     attached: SparkSession, rest: Rest, tmp_path: Path
 ) -> None:
     """What was set on the session before it started; a checkpoint's partitions go before the session's."""
+    partitions = attached.conf.get("spark.sql.shuffle.partitions")
     attached.conf.set("spark.test.before", "yes")
     attached.conf.set("spark.sql.shuffle.partitions", "2")
     query = start(attached, "settings", tmp_path)
@@ -114,8 +115,10 @@ def test_a_query_has_its_sessions_settings_and_its_checkpoints(
         eventually(restarted, 60)
     finally:
         query.stop()
-        for name in ("spark.test.before", "spark.test.after", "spark.sql.shuffle.partitions"):
+        for name in ("spark.test.before", "spark.test.after"):
             attached.conf.unset(name)
+        # Unset it would be Spark's 200, not what the session was made with.
+        attached.conf.set("spark.sql.shuffle.partitions", partitions)
 
 
 def test_a_batch_has_its_sessions_settings(attached: SparkSession, rest: Rest) -> None:
