@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,10 +28,12 @@ class Driver:
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self.folder = folder
+        self.started_ms = 0
         self._process = process
 
     def start(self, scenario: str) -> str:
         """Start a scenario; return the query's run id."""
+        self.started_ms = time.time_ns() // 1_000_000
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{scenario}\n")
@@ -100,10 +103,14 @@ def written(driver: Driver, scenario: str) -> int:
     return sum(len((out / Path(entry["path"]).name).read_text().splitlines()) for entry in entries)
 
 
-def ended(rest: Rest, scenario: str) -> Any:
-    """/jobs/:jid once the job has ended by itself."""
-    job = eventually(lambda: (found := rest.job(scenario)) and found["state"] == "FINISHED" and found, 90)
-    return rest.get(f"/jobs/{job['jid']}")
+def ended(driver: Driver, rest: Rest, scenario: str) -> Any:
+    """/jobs/:jid once the job that was started last has ended by itself; another driver may have run the like."""
+
+    def finished() -> Any:
+        found = rest.job(scenario)
+        return found and found["start-time"] >= driver.started_ms and found["state"] == "FINISHED" and found
+
+    return rest.get(f"/jobs/{eventually(finished, 90)['jid']}")
 
 
 def table(column: dict[int, str]) -> Rows:
@@ -127,7 +134,7 @@ def exact(driver: Driver, rest: Rest, scenario: str, run_id: str) -> tuple[Event
     Returns:
         The log, and of each vertex metric → subtask → count.
     """
-    job = ended(rest, scenario)
+    job = ended(driver, rest, scenario)
     log = eventually(partial(driver.log, run_id))
     source, sink = (counts(rest, job["jid"], vertex) for vertex in job["vertices"])
     scanned = log.rows("FileScan json")

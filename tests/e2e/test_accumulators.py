@@ -191,7 +191,7 @@ def local(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[at
 def test_attempts_count_once(local: attempts.Driver, rest: Rest, scenario: str) -> None:
     """What failed attempts did is in no metric, and a later success takes the place of the first one."""
     run_id = attempts.run(local, scenario)
-    jid = attempts.ended(rest, scenario)["jid"]
+    jid = attempts.ended(local, rest, scenario)["jid"]
     log = eventually(lambda: local.log(run_id))
     assert set(log.reasons()) > {"Success"}
     found = native.told(rest, jid)

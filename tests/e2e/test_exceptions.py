@@ -255,7 +255,7 @@ def local(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dr
 def test_failures_that_were_overcome_are_entries_of_their_own(local: Driver, rest: Rest) -> None:
     """Newest first, each with its attempt; the job is no worse for it."""
     run_id = run(local, "retries")
-    job = ended(rest, "retries")
+    job = ended(local, rest, "retries")
     log: EventLog = eventually(partial(local.log, run_id))
     failed = [attempt for attempt in log.attempts if attempt.reason == "ExceptionFailure"]
     entries = rest.get(f"/jobs/{job['jid']}/exceptions")["exceptionHistory"]["entries"]
@@ -272,7 +272,7 @@ def test_failures_that_were_overcome_are_entries_of_their_own(local: Driver, res
 def test_of_a_storm_the_latest_failures_are_held(local: Driver, rest: Rest) -> None:
     """As many as Flink keeps; it is known how many there were before."""
     run_id = run(local, "storm", (100,))
-    job = ended(rest, "storm")
+    job = ended(local, rest, "storm")
     log: EventLog = eventually(partial(local.log, run_id))
     failed = [attempt for attempt in log.attempts if attempt.reason == "ExceptionFailure"]
     assert len(failed) == 50
@@ -286,7 +286,7 @@ def test_of_a_storm_the_latest_failures_are_held(local: Driver, rest: Rest) -> N
 def test_lost_shuffle_is_told_by_the_task_that_missed_it(local: Driver, rest: Rest) -> None:
     """Its stage's failure says nothing more, and is no entry."""
     run_id = run(local, "lost_shuffle")
-    job = ended(rest, "lost_shuffle")
+    job = ended(local, rest, "lost_shuffle")
     log: EventLog = eventually(partial(local.log, run_id))
     entries = rest.get(f"/jobs/{job['jid']}/exceptions")["exceptionHistory"]["entries"]
     assert len(entries) == log.reasons()["FetchFailed"]
