@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -179,17 +180,11 @@ def _planned(vertex: wire.Vertex, feeds: bool, held: VertexState | None) -> Vert
     if held is None:
         operators: dict[str, Columns] = {operator.id: _NO_COLUMNS for operator in vertex.operators}
         return VertexState(vertex, 0, 0, -1, _NO_COLUMNS, operators, None, feeds)
-    return VertexState(
+    return replace(
+        held,
         vertex=vertex,
-        parallelism=held.parallelism,
-        size=held.size,
-        start_ms=held.start_ms,
-        columns=held.columns,
         operators={operator.id: held.operators.get(operator.id, _NO_COLUMNS) for operator in vertex.operators},
-        subtasks=held.subtasks,
         feeds=feeds,
-        accumulators=held.accumulators,
-        coordinators=held.coordinators,
     )
 
 
@@ -290,17 +285,10 @@ def _without_transient(vertex: VertexState) -> VertexState:
         names.TRANSIENT.isdisjoint(columns) for columns in vertex.operators.values()
     ):
         return vertex
-    return VertexState(
-        vertex=vertex.vertex,
-        parallelism=vertex.parallelism,
-        size=vertex.size,
-        start_ms=vertex.start_ms,
+    return replace(
+        vertex,
         columns=_lasting(vertex.columns),
         operators={operator: _lasting(columns) for operator, columns in vertex.operators.items()},
-        subtasks=vertex.subtasks,
-        feeds=vertex.feeds,
-        accumulators=vertex.accumulators,
-        coordinators=vertex.coordinators,
     )
 
 
