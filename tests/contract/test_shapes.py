@@ -164,7 +164,7 @@ def test_requests_are_asked_of_our_jobs() -> None:
     """Ids in path and query, in either case, and the checkpoint that is there; of errors only the ids."""
     jid, vertex = ID, "f362c87ffabe89c8a91fa7d0a523ba6c"
     places = Places(
-        {jid: "a" * 32, "127.0.0.1:33081-ee3b94": "app-1-driver"}, {}, {jid: {vertex: "b" * 32}}, {jid: "7"}
+        {jid: "a" * 32, "127.0.0.1:33081-ee3b94": "app-1-driver"}, {}, {jid: {vertex: "b" * 32}}, {jid: lambda: "7"}
     )
     targets = {each.name: places.target(each) for each in recordings()}
     assert targets["main__v0__watermarks"] == f"/jobs/{'a' * 32}/vertices/{'b' * 32}/watermarks"
