@@ -21,12 +21,12 @@ from collector.store import (
     SubtaskTimes,
     VertexState,
 )
-from streamgauge import names, wire
+from streamgauge import catalogue, names, wire
 from streamgauge.errors import MalformedFrame
 
 _T = TypeVar("_T")
 _NO_COLUMNS: Columns = {}
-_KNOWN = {metric.name: metric.name for metric in names.METRICS}
+_KNOWN = {metric.name: metric.name for metric in catalogue.METRICS}
 
 
 def next_job(

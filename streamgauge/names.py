@@ -1,5 +1,5 @@
 """
-The catalogue: every metric's name, type, unit, scope, source and meaning.
+Every metric's name; what each is stands in the catalogue.
 
 Names are Flink's, exactly (Source: Flink 2.3, `MetricNames.java`, and recorded answers of its REST). A
 metric-name literal anywhere else is a defect.
@@ -7,40 +7,7 @@ metric-name literal anywhere else is a defect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 PER_SECOND = "PerSecond"
-
-Type = Literal["counter", "meter", "gauge", "bool", "string"]
-"""counter: int64 that only grows within a run. meter: a rate over 60 s. gauge: int64 or float64."""
-
-Scope = Literal["job", "vertex", "operator", "coordinator", "executor", "driver", "cluster", "hooks"]
-"""
-Where a metric lives; vertex and operator metrics have one value a subtask. A coordinator's are what the driver knows of
-a source.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """
-    One metric of the catalogue.
-
-    Args:
-        name: Flink's, without subtask and operator.
-        unit: records, bytes, buffers, ms, ms/s, 1/s, bytes/s, … ; '' for a plain number.
-        source: What in Spark it is taken from.
-        help: Its meaning on Spark, one sentence.
-    """
-
-    name: str
-    type: Type
-    unit: str
-    scope: Scope
-    source: str
-    help: str
-
 
 NUM_RECORDS_IN = "numRecordsIn"
 NUM_RECORDS_OUT = "numRecordsOut"
@@ -56,15 +23,42 @@ SHUFFLE_INPUT = "Shuffle.Netty.Input."
 BUSY_TIME = "busyTimeMsPerSecond"
 BACK_PRESSURED_TIME = "backPressuredTimeMsPerSecond"
 IDLE_TIME = "idleTimeMsPerSecond"
+SLOT_WAIT_TIME = "slotWaitTimeMsPerSecond"
+ACCUMULATED_BUSY_TIME = "accumulateBusyTimeMs"
+ACCUMULATED_IDLE_TIME = "accumulateIdleTimeMs"
+ACCUMULATED_BACK_PRESSURED_TIME = "accumulateBackPressuredTimeMs"
+IS_BACK_PRESSURED = "isBackPressured"
 CURRENT_INPUT_WATERMARK = "currentInputWatermark"
 
 TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME})
 """Taken away when a job ends, as Flink's store does."""
 
+OUTPUT_QUEUE_LENGTH = "outputQueueLength"
+OUTPUT_QUEUE_SIZE = "outputQueueSize"
+OUT_POOL_USAGE = "outPoolUsage"
+INPUT_QUEUE_LENGTH = "inputQueueLength"
+INPUT_QUEUE_SIZE = "inputQueueSize"
+IN_POOL_USAGE = "inPoolUsage"
+OUTPUT_BUFFERS = "Shuffle.Netty.Output.Buffers."
+INPUT_BUFFERS = "Shuffle.Netty.Input.Buffers."
+OLD_BUFFERS = "buffers."
+"""Flink tells of buffers under the first two prefixes; Flink 1.2 told the same under the third."""
+NUM_BYTES_SPILLED = "numBytesSpilled"
+
+CHECKPOINT_ALIGNMENT_TIME = "checkpointAlignmentTime"
+CHECKPOINT_START_DELAY = "checkpointStartDelayNanos"
+
 PENDING_RECORDS = "pendingRecords"
+UNREAD_FILES = "unreadFiles"
 FETCH_LAG = "currentFetchEventTimeLag"
+EMIT_LAG = "currentEmitEventTimeLag"
 WATERMARK_LAG = "watermarkLag"
-"""Flink's names for how far behind a source is; readers ask for them, and show nothing where they are absent."""
+SOURCE_IDLE_TIME = "sourceIdleTime"
+"""How far behind a source is; readers ask for them, and show nothing where they are absent."""
+
+LATENCY = "latency"
+LATENCY_STATISTICS = ("min", "max", "mean", "median", "stddev", "p75", "p90", "p95", "p98", "p99", "p999")
+"""Suffixes of a histogram's eleven ids. Source: Flink, seen on 2.3."""
 
 UPTIME = "uptime"
 RUNNING_TIME = "runningTime"
@@ -82,6 +76,25 @@ LAST_CHECKPOINT_COMPLETED = "lastCheckpointCompletedTimestamp"
 LAST_CHECKPOINT_PROCESSED = "lastCheckpointProcessedRows"
 INPUT_ROWS = "numInputRows"
 OUTPUT_ROWS = "numOutputRows"
+BACKLOGGED = "backlogged"
+KEEP_UP_RATIO = "processedToInputRatio"
+BACKLOG_ROWS = "backlogRows"
+BACKLOG_ROWS_TREND = "backlogRowsTrend"
+BACKLOG_TIME = "backlogTimeMs"
+BACKLOG_TIME_TREND = "backlogTimeTrend"
+MARKERS_EMITTED = "latencyMarkersEmitted"
+MARKERS_RECORDED = "latencyMarkersRecorded"
+MARKERS_IN_FLIGHT = "latencyMarkersInFlight"
+MARKERS_DROPPED_BY = {
+    "idle": "latencyMarkersDroppedIdle",
+    "ended": "latencyMarkersDroppedEnded",
+    "lost": "latencyMarkersDroppedLost",
+    "crowded": "latencyMarkersDroppedCrowded",
+}
+"""
+Why a marker was dropped → the counter of such. idle: no batch began for it, so no record waited; ended: the run, or the
+batch that carried it, ended first; lost: its batch ran nothing that would hand it on; crowded: too many wait already.
+"""
 INPUT_RATE = "inputRowsPerSecond"
 PROCESSED_RATE = "processedRowsPerSecond"
 COORDINATOR = "coordinator."
@@ -125,6 +138,9 @@ GC_TIME_ALL = f"{GARBAGE_COLLECTOR}All{GARBAGE_TIME}"
 GC_RATE_ALL = GC_TIME_ALL + MS_PER_SECOND
 MANAGED_USED = "Status.Flink.Memory.Managed.Used"
 MANAGED_TOTAL = "Status.Flink.Memory.Managed.Total"
+SHUFFLE_MEMORY_USED = "Status.Shuffle.Netty.UsedMemory"
+SHUFFLE_MEMORY_AVAILABLE = "Status.Shuffle.Netty.AvailableMemory"
+SHUFFLE_MEMORY_TOTAL = "Status.Shuffle.Netty.TotalMemory"
 MEMORY_TOTAL = "System.Memory.Total"
 """Of the machine; Flink tells it where `metrics.system-resource` is on."""
 
@@ -147,251 +163,6 @@ HOOKS_PUSHES = {
     "unreachable": "pushesUnreachable",
 }
 """What became of a push → the counter of such."""
-
-_SQL = "SQL metrics of the tasks' accumulator updates"
-_EXCHANGE = "SQL metrics of the exchange node"
-_PROGRESS = "QueryProgressEvent"
-_HEARTBEAT = "ExecutorMetricsUpdate (heartbeat)"
-_BEANS = "the driver's MX beans"
-_LOCAL = "in local mode the driver's MX beans, for they are one JVM"
-
-_COUNTED: tuple[tuple[str, str, str, str], ...] = (
-    (
-        NUM_RECORDS_IN,
-        "records",
-        _SQL,
-        "Records read: of a source the rows read, behind an exchange the shuffle records read.",
-    ),
-    (NUM_RECORDS_OUT, "records", _SQL, "Records put out: before an exchange the shuffle records written."),
-)
-_SHUFFLED: tuple[tuple[str, str, str, str], ...] = (
-    (NUM_BYTES_IN_LOCAL, "bytes", _EXCHANGE, "Shuffle bytes read from the task's own executor."),
-    (NUM_BYTES_IN_REMOTE, "bytes", _EXCHANGE, "Shuffle bytes read from other executors."),
-    (NUM_BUFFERS_IN_LOCAL, "buffers", _EXCHANGE, "Shuffle blocks read from the task's own executor."),
-    (NUM_BUFFERS_IN_REMOTE, "buffers", _EXCHANGE, "Shuffle blocks fetched from other executors."),
-)
-_TOTALS: tuple[tuple[str, str, str, str], ...] = (
-    (NUM_BYTES_IN, "bytes", _EXCHANGE, "Shuffle bytes read, local and remote; 0 for a source vertex, as in Flink."),
-    (
-        NUM_BYTES_OUT,
-        "bytes",
-        _EXCHANGE,
-        "Shuffle bytes written; of a sink vertex the bytes that Spark counts as written.",
-    ),
-)
-
-_DRIVER: tuple[tuple[str, Type, str, str], ...] = (
-    (HEAP_USED, "gauge", "bytes", "Heap in use."),
-    (HEAP_COMMITTED, "gauge", "bytes", "Heap committed."),
-    (HEAP_MAX, "gauge", "bytes", "Greatest heap."),
-    (NON_HEAP_USED, "gauge", "bytes", "Non-heap memory in use."),
-    (NON_HEAP_COMMITTED, "gauge", "bytes", "Non-heap memory committed."),
-    (NON_HEAP_MAX, "gauge", "bytes", "Greatest non-heap memory; −1 where unlimited."),
-    (METASPACE_USED, "gauge", "bytes", "Metaspace in use."),
-    (METASPACE_COMMITTED, "gauge", "bytes", "Metaspace committed."),
-    (METASPACE_MAX, "gauge", "bytes", "Greatest metaspace; −1 where unlimited."),
-    (DIRECT_COUNT, "gauge", "", "Direct buffers."),
-    (DIRECT_USED, "gauge", "bytes", "Memory in direct buffers."),
-    (DIRECT_CAPACITY, "gauge", "bytes", "Capacity of direct buffers."),
-    (MAPPED_COUNT, "gauge", "", "Mapped buffers."),
-    (MAPPED_USED, "gauge", "bytes", "Memory in mapped buffers."),
-    (MAPPED_CAPACITY, "gauge", "bytes", "Capacity of mapped buffers."),
-    (THREADS, "gauge", "", "Live threads."),
-    (CPU_LOAD, "gauge", "", "Recent processor use of the JVM, 0 to 1."),
-    (CPU_TIME, "counter", "ns", "Processor time of the JVM."),
-    (CLASSES_LOADED, "counter", "", "Classes loaded since the start."),
-    (CLASSES_UNLOADED, "counter", "", "Classes unloaded since the start."),
-    (FILES_OPEN, "gauge", "", "Open file descriptors."),
-    (FILES_MAX, "gauge", "", "File descriptors allowed."),
-    (GC_COUNT_ALL, "counter", "", "Collections of all collectors."),
-    (GC_TIME_ALL, "counter", "ms", "Time in collections of all collectors."),
-    (
-        GC_RATE_ALL,
-        "gauge",
-        "ms/s",
-        "Time in collections a second, over the last 60 s (Flink's MeterView); 0 when the hooks came.",
-    ),
-    (MEMORY_TOTAL, "gauge", "bytes", "Memory of the machine or container."),
-)
-_EXECUTOR: tuple[tuple[str, Type, str, str, str], ...] = (
-    (HEAP_USED, "gauge", "bytes", _HEARTBEAT, "Heap in use; the peak since the stage began. NaN before the first."),
-    (HEAP_MAX, "gauge", "bytes", "spark.executor.memory", "Greatest heap; NaN with a resource profile of its own."),
-    (NON_HEAP_USED, "gauge", "bytes", _HEARTBEAT, "Non-heap memory in use; the peak since the stage began."),
-    (METASPACE_USED, "gauge", "bytes", _LOCAL, "Metaspace in use; NaN where Spark does not tell."),
-    (DIRECT_USED, "gauge", "bytes", _HEARTBEAT, "Direct buffers; the peak since the stage began."),
-    (MAPPED_USED, "gauge", "bytes", _HEARTBEAT, "Mapped buffers; the peak since the stage began."),
-    (GC_COUNT_ALL, "counter", "", _HEARTBEAT, "Collections, minor and major."),
-    (GC_TIME_ALL, "counter", "ms", _HEARTBEAT, "Time in collections."),
-    (GC_RATE_ALL, "gauge", "ms/s", _HEARTBEAT, "Time in collections a second, over the last 60 s."),
-    (
-        MANAGED_USED,
-        "gauge",
-        "bytes",
-        _HEARTBEAT,
-        "Memory in use for storage and execution; the peak since the stage began. NaN before the first.",
-    ),
-    (MANAGED_TOTAL, "gauge", "bytes", "BlockManagerAdded", "Memory for storage and execution."),
-)
-
-
-def _metered(rows: tuple[tuple[str, str, str, str], ...], scope: Scope, prefix: str = "") -> list[Metric]:
-    found: list[Metric] = []
-    for name, unit, source, text in rows:
-        found.append(Metric(prefix + name, "counter", unit, scope, source, text))
-        rate = f"Rate of {prefix}{name} over the last 60 s (Flink's MeterView)."
-        found.append(Metric(prefix + name + PER_SECOND, "meter", f"{unit}/s", scope, source, rate))
-    return found
-
-
-METRICS: tuple[Metric, ...] = (
-    *_metered(_COUNTED, "vertex"),
-    *_metered(_TOTALS, "vertex"),
-    *_metered(_SHUFFLED, "vertex"),
-    *_metered(_SHUFFLED, "vertex", SHUFFLE_INPUT),
-    Metric(BUSY_TIME, "gauge", "ms/s", "vertex", "task launches and ends", "Busy time a second; NaN where unknown."),
-    Metric(
-        BACK_PRESSURED_TIME,
-        "gauge",
-        "ms/s",
-        "vertex",
-        "stage and batch ends",
-        "Back-pressured time a second; NaN where unknown.",
-    ),
-    Metric(
-        CURRENT_INPUT_WATERMARK,
-        "gauge",
-        "ms",
-        "vertex",
-        _PROGRESS,
-        "The query's watermark, Unix milliseconds; −2^63 before there is one. A source vertex has none.",
-    ),
-    *_metered(_COUNTED, "operator"),
-    Metric(
-        UPTIME, "gauge", "ms", "job", "QueryStartedEvent", "Time since the job last came to run; 0 once it has ended."
-    ),
-    Metric(
-        RUNNING_TIME,
-        "gauge",
-        "ms",
-        "job",
-        "QueryStartedEvent",
-        "Time that the job has been running without a break; 0 when it does not run.",
-    ),
-    Metric(
-        RESTARTING_TIME,
-        "gauge",
-        "ms",
-        "job",
-        "QueryStartedEvent",
-        "Time since the job began to restart; 0 when it does not.",
-    ),
-    Metric(
-        DOWNTIME,
-        "gauge",
-        "ms",
-        "job",
-        "QueryStartedEvent",
-        "Time since a restarting or suspended job last ran; 0 while it runs, −1 once it has ended.",
-    ),
-    Metric(NUM_RESTARTS, "gauge", "", "job", "QueryStartedEvent", "Runs of the query after the first that was seen."),
-    Metric(NUM_COMPLETED_CHECKPOINTS, "counter", "", "job", _PROGRESS, "Micro-batches that this run has completed."),
-    Metric(NUM_FAILED_CHECKPOINTS, "counter", "", "job", "QueryTerminatedEvent", "Micro-batches that were broken off."),
-    Metric(NUM_IN_PROGRESS_CHECKPOINTS, "gauge", "", "job", "JobStart", "1 while a micro-batch runs."),
-    Metric(TOTAL_CHECKPOINTS, "counter", "", "job", _PROGRESS, "Micro-batches begun."),
-    Metric(LAST_COMPLETED_CHECKPOINT_ID, "gauge", "", "job", _PROGRESS, "Batch id of the last completed micro-batch."),
-    Metric(LAST_CHECKPOINT_DURATION, "gauge", "ms", "job", _PROGRESS, "Duration of its trigger (triggerExecution)."),
-    Metric(LAST_CHECKPOINT_SIZE, "gauge", "bytes", "job", _PROGRESS, "Memory used by the query's state operators."),
-    Metric(LAST_CHECKPOINT_COMPLETED, "gauge", "ms", "job", _PROGRESS, "When it ended, Unix milliseconds."),
-    Metric(LAST_CHECKPOINT_PROCESSED, "gauge", "records", "job", _PROGRESS, "Rows that it read."),
-    Metric(
-        INPUT_ROWS, "counter", "records", "job", _PROGRESS, "Rows read by this run, as Spark's progress tells them."
-    ),
-    Metric(
-        OUTPUT_ROWS,
-        "counter",
-        "records",
-        "job",
-        _PROGRESS,
-        "Rows written by this run, as the sink tells them; absent where it does not.",
-    ),
-    Metric(
-        INPUT_ROWS,
-        "counter",
-        "records",
-        "coordinator",
-        _PROGRESS,
-        "Rows that this run has read of the source, as Spark's progress tells them.",
-    ),
-    Metric(
-        INPUT_RATE,
-        "gauge",
-        "records/s",
-        "coordinator",
-        _PROGRESS,
-        "Spark's own rate of rows into the last batch; it divides by the time since the last, perhaps empty, poll.",
-    ),
-    Metric(
-        PROCESSED_RATE,
-        "gauge",
-        "records/s",
-        "coordinator",
-        _PROGRESS,
-        "Spark's own rate at which the last batch went through them.",
-    ),
-    Metric(TASK_SLOTS_TOTAL, "gauge", "", "cluster", "executor events", "Task slots of all executors."),
-    Metric(TASK_SLOTS_AVAILABLE, "gauge", "", "cluster", "task events", "Task slots without a running task."),
-    Metric(NUM_TASK_MANAGERS, "gauge", "", "cluster", "executor events", "Executors."),
-    Metric(NUM_RUNNING_JOBS, "gauge", "", "cluster", "QueryStartedEvent", "Jobs that run."),
-    *(Metric(name, kind, unit, "executor", source, text) for name, kind, unit, source, text in _EXECUTOR),
-    *(
-        Metric(name, kind, unit, "executor", _LOCAL, text)
-        for name, kind, unit, text in _DRIVER
-        if name not in {row[0] for row in _EXECUTOR}
-    ),
-    *(Metric(name, kind, unit, "driver", _BEANS, text) for name, kind, unit, text in _DRIVER),
-    Metric(HOOKS_EVENTS, "counter", "", "hooks", "Recorder.java", "Listener events that the recorder took."),
-    Metric(HOOKS_RECORD_TIME, "counter", "ns", "hooks", "Recorder.java", "Time that the recorder spent in them."),
-    Metric(HOOKS_DRAIN_TIME, "gauge", "ns", "hooks", "agent", "Time of the last drain."),
-    Metric(HOOKS_BYTES, "counter", "bytes", "hooks", "agent", "Bytes drained from the recorder."),
-    Metric(
-        HOOKS_DROPPED_RECORDS,
-        "counter",
-        "",
-        "hooks",
-        "Recorder.java",
-        "Records given up for want of room: counts are too small.",
-    ),
-    Metric(
-        HOOKS_DROPPED_LIVE,
-        "counter",
-        "",
-        "hooks",
-        "Recorder.java",
-        "Live updates given up; the task's end tells the same.",
-    ),
-    Metric(HOOKS_FAULTS, "counter", "", "hooks", "agent", "Events that the hooks could not take in."),
-    Metric(HOOKS_SENT_BYTES, "counter", "bytes", "hooks", "pusher", "Bytes of all pushes."),
-    Metric(HOOKS_FRAME_BYTES, "gauge", "bytes", "hooks", "pusher", "Bytes of the push before this one."),
-    Metric(
-        HOOKS_ACKNOWLEDGED_AGE,
-        "gauge",
-        "ms",
-        "hooks",
-        "pusher",
-        "Time since the collector took the frames before these; absent in the first.",
-    ),
-    *(
-        Metric(name, "counter", "", "hooks", "pusher", f"Pushes that were {outcome}, so far; see Outcome.")
-        for outcome, name in HOOKS_PUSHES.items()
-    ),
-)
-
-_INDEX: dict[tuple[Scope, str], Metric] = {(metric.scope, metric.name): metric for metric in METRICS}
-
-
-def find(scope: Scope, name: str) -> Metric | None:
-    """Return the catalogue's entry, or None for a name that is not in it."""
-    return _INDEX.get((scope, name))
 
 
 def filtered(name: str) -> str:

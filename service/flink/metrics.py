@@ -13,7 +13,7 @@ from service.cluster import driver_metrics, find_executor
 from service.flink.numbers import text
 from service.flink.query import Query
 from service.lifetime import job_metrics
-from streamgauge import names
+from streamgauge import catalogue, names
 from streamgauge.wire import Scalar
 
 
@@ -154,6 +154,6 @@ def value_of(state: VertexState, name: str, index: int) -> Scalar | None:
     return bool(value) if is_bool and value is not None else value
 
 
-def _is_bool(scope: names.Scope, name: str) -> bool:
-    metric = names.find(scope, name)
+def _is_bool(scope: catalogue.Scope, name: str) -> bool:
+    metric = catalogue.find(scope, name)
     return metric is not None and metric.type == "bool"

@@ -13,7 +13,7 @@ from service.config import JOB_STATE_RETENTION_MS
 from service.lifetime import job_metrics
 from service.prometheus.families import FAMILIES, Family
 from service.prometheus.text import Exposition, Value, labels
-from streamgauge import names
+from streamgauge import catalogue
 from streamgauge.wire import ENDED_STATES, Scalar
 
 SILENT_STATES = ENDED_STATES | {"SUSPENDED"}
@@ -71,7 +71,7 @@ def _states(exposition: Exposition, jobs: Iterable[JobState], now_ms: int) -> No
         )
 
 
-def _scalars(exposition: Exposition, scope: names.Scope, whose: str, metrics: Mapping[str, Scalar]) -> None:
+def _scalars(exposition: Exposition, scope: catalogue.Scope, whose: str, metrics: Mapping[str, Scalar]) -> None:
     for name, value in metrics.items():
         family = FAMILIES.get((scope, name))
         if family is not None and not isinstance(value, str) and value == value:
@@ -88,7 +88,7 @@ def _vertex(exposition: Exposition, vertex: VertexState, job: Mapping[str, str],
 
 
 def _columns(
-    exposition: Exposition, scope: names.Scope, whose: str, found: Mapping[str, Column], by_subtask: bool
+    exposition: Exposition, scope: catalogue.Scope, whose: str, found: Mapping[str, Column], by_subtask: bool
 ) -> None:
     for name, column in found.items():
         family = FAMILIES.get((scope, name))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from service.prometheus.text import Kind, Value
-from streamgauge import names
+from streamgauge import catalogue, names
 
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _BASE_UNITS = {"ms": ("seconds", 1e3), "ns": ("seconds", 1e9), "bytes": ("bytes", 1.0), "ms/s": ("ratio", 1e3)}
@@ -15,6 +15,20 @@ _BASE_UNITS = {"ms": ("seconds", 1e3), "ns": ("seconds", 1e9), "bytes": ("bytes"
 _CALLED: dict[str, str] = {
     names.BUSY_TIME: "busy",
     names.BACK_PRESSURED_TIME: "back_pressured",
+    names.IDLE_TIME: "idle",
+    names.SLOT_WAIT_TIME: "slot_wait",
+    names.ACCUMULATED_BUSY_TIME: "busy",
+    names.ACCUMULATED_BACK_PRESSURED_TIME: "back_pressured",
+    names.ACCUMULATED_IDLE_TIME: "idle",
+    names.OUTPUT_BUFFERS + names.OUTPUT_QUEUE_LENGTH: "output_queue_length",
+    names.OUTPUT_BUFFERS + names.OUTPUT_QUEUE_SIZE: "output_queue_size",
+    names.OUTPUT_BUFFERS + names.OUT_POOL_USAGE: "out_pool_usage",
+    names.INPUT_BUFFERS + names.INPUT_QUEUE_LENGTH: "input_queue_length",
+    names.INPUT_BUFFERS + names.INPUT_QUEUE_SIZE: "input_queue_size",
+    names.INPUT_BUFFERS + names.IN_POOL_USAGE: "in_pool_usage",
+    names.CHECKPOINT_START_DELAY: "checkpoint_start_delay",
+    names.BACKLOG_TIME: "backlog_time",
+    names.BACKLOG_TIME_TREND: "backlog_time_growth",
     names.NUM_COMPLETED_CHECKPOINTS: "completed_checkpoints",
     names.NUM_FAILED_CHECKPOINTS: "failed_checkpoints",
     names.NUM_IN_PROGRESS_CHECKPOINTS: "in_progress_checkpoints",
@@ -36,7 +50,14 @@ _CALLED: dict[str, str] = {
     names.HOOKS_DRAIN_TIME: "drain_time",
     names.HOOKS_RECORD_TIME: "record_time",
 }
-_COUNTERS = frozenset({names.NUM_RESTARTS})
+_COUNTERS = frozenset(
+    {
+        names.NUM_RESTARTS,
+        names.ACCUMULATED_BUSY_TIME,
+        names.ACCUMULATED_BACK_PRESSURED_TIME,
+        names.ACCUMULATED_IDLE_TIME,
+    }
+)
 """Gauges in Flink that only grow."""
 
 
@@ -62,17 +83,27 @@ class Family:
         return value if self.divisor == 1.0 else value / self.divisor
 
 
-_PUSHES = {name: outcome for outcome, name in names.HOOKS_PUSHES.items()}
+_LABELLED = {
+    ("hooks", metric): ("streamgauge_hooks_pushes_total", "Pushes, by what became of them.", f'outcome="{outcome}"')
+    for outcome, metric in names.HOOKS_PUSHES.items()
+} | {
+    ("job", metric): (
+        "streamgauge_job_latency_markers_dropped_total",
+        "Latency markers that were dropped, by the reason.",
+        f'reason="{reason}"',
+    )
+    for reason, metric in names.MARKERS_DROPPED_BY.items()
+}
+"""Metrics that are told apart by a label: the family's name and help, and the label."""
 
 
-def _family(metric: names.Metric) -> Family | None:
-    if metric.scope == "hooks" and metric.name in _PUSHES:
-        outcome = f'outcome="{_PUSHES[metric.name]}"'
-        return Family("streamgauge_hooks_pushes_total", "counter", "Pushes, by what became of them.", 1.0, outcome)
-    # rate() tells better what a meter tells, and Flink tells what a task reads twice.
-    if metric.type in ("meter", "string") or metric.name == names.GC_RATE_ALL:
-        return None
-    if metric.name.startswith(names.SHUFFLE_INPUT):
+def _family(metric: catalogue.Metric) -> Family | None:
+    labelled = _LABELLED.get((metric.scope, metric.name))
+    if labelled is not None:
+        name, text, label = labelled
+        return Family(name, "counter", text, 1.0, label)
+    # rate() tells better what a meter tells; a histogram has families of its own.
+    if metric.type in ("meter", "string", "histogram") or metric.name == names.GC_RATE_ALL or is_told_twice(metric):
         return None
     kind: Kind = "counter" if metric.type == "counter" or metric.name in _COUNTERS else "gauge"
     unit, divisor = _BASE_UNITS.get(metric.unit, ("", 1.0))
@@ -85,6 +116,13 @@ def _family(metric: names.Metric) -> Family | None:
     return Family("streamgauge_" + "_".join(words), kind, metric.help, divisor)
 
 
+def is_told_twice(metric: catalogue.Metric) -> bool:
+    """Whether Flink tells the same under another name too, the one by which it is known here."""
+    if metric.name.startswith(names.INPUT_BUFFERS):
+        return False
+    return metric.name.startswith((names.SHUFFLE_INPUT, names.OLD_BUFFERS))
+
+
 def _snake(name: str) -> str:
     words = [word.lower() for word in _WORDS.findall(name.removeprefix("Status."))]
     if words[0] == "num":
@@ -92,7 +130,7 @@ def _snake(name: str) -> str:
     return "_".join(words)
 
 
-FAMILIES: dict[tuple[names.Scope, str], Family] = {
-    (metric.scope, metric.name): family for metric in names.METRICS if (family := _family(metric)) is not None
+FAMILIES: dict[tuple[catalogue.Scope, str], Family] = {
+    (metric.scope, metric.name): family for metric in catalogue.METRICS if (family := _family(metric)) is not None
 }
 """(scope, Flink's name) → family. What is not in it is not in /metrics."""

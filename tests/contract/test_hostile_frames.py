@@ -18,7 +18,7 @@ from service.errors import answer
 from service.flink.query import Query
 from service.flink.rest import RESOURCES, Handler
 from service.prometheus import exposition, flink
-from streamgauge import codec, names, wire
+from streamgauge import catalogue, codec, names, wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import IngestError, QueryError
 
@@ -32,7 +32,8 @@ DOUBLES = st.sampled_from([0.0, -0.0, 1.5, 1e308, -1e308, 5e-324, float("nan"), 
 TEXT = st.text(min_size=1, max_size=6) | st.sampled_from(['"', "\\", "\n", "<b>", "a.b", "\x00", "{}", "#"])
 SCALARS = st.booleans() | WIDE | DOUBLES | TEXT
 METRICS = (
-    st.sampled_from([*names.TRANSIENT, names.CURRENT_INPUT_WATERMARK, *(each.name for each in names.METRICS)]) | TEXT
+    st.sampled_from([*names.TRANSIENT, names.CURRENT_INPUT_WATERMARK, *(each.name for each in catalogue.METRICS)])
+    | TEXT
 )
 STATES = st.sampled_from(wire.JobState.__args__)
 SIZE = 3

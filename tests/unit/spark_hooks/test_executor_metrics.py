@@ -8,7 +8,7 @@ import pytest
 
 from spark_hooks import records
 from spark_hooks.executors import Executors
-from streamgauge import names, wire
+from streamgauge import catalogue, names, wire
 from streamgauge.clock import ManualClock
 from streamgauge.sizes import GIB, MIB
 
@@ -128,6 +128,6 @@ def test_every_metric_is_in_the_catalogue(executors: Executors) -> None:
     executors.apply(added("driver"))
     executors.apply(records.BlockManagerAdded("driver", "host:1", 1000))
     executors.apply(heartbeat("driver"))
-    told = executors.tick({metric.name: 1 for metric in names.METRICS if metric.scope == "driver"})
-    assert all(names.find("executor", metric) for metric in metrics(executors))
-    assert all(names.find("driver", metric) for metric in told)
+    told = executors.tick({metric.name: 1 for metric in catalogue.METRICS if metric.scope == "driver"})
+    assert all(catalogue.find("executor", metric) for metric in metrics(executors))
+    assert all(catalogue.find("driver", metric) for metric in told)

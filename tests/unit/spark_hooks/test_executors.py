@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from spark_hooks import records
 from spark_hooks.executors import Executors
-from streamgauge import names, wire
+from streamgauge import catalogue, names, wire
 from streamgauge.clock import ManualClock
 
 APP = "local-1795257764084"
@@ -127,7 +127,7 @@ def test_every_metric_is_in_the_catalogue(executors: Executors) -> None:
     """Of the executors' scope."""
     executors.apply(added())
     executors.apply(records.ExecutorMemory("1", START_MS, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)))
-    assert all(names.find("executor", metric) for metric in only(executors).metrics)
+    assert all(catalogue.find("executor", metric) for metric in only(executors).metrics)
 
 
 def test_memory_of_an_unknown_executor_is_dropped(executors: Executors) -> None:

@@ -12,7 +12,7 @@ from spark_hooks.checkpoints import HELD
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
 from spark_hooks.redaction import REPLACEMENT, Redaction
-from streamgauge import codec, names, wire
+from streamgauge import catalogue, codec, names, wire
 from streamgauge.clock import ManualClock
 from tests.unit.spark_hooks.spark_events import (
     APP,
@@ -230,7 +230,7 @@ def test_every_column_is_in_the_catalogue(driver: Driver) -> None:
     found = columns(job)
     assert len(found) > 20
     for operator, metric in found:
-        assert names.find("operator" if operator else "vertex", metric) is not None, metric
+        assert catalogue.find("operator" if operator else "vertex", metric) is not None, metric
 
 
 def test_what_users_wrote_is_redacted() -> None:

@@ -8,7 +8,7 @@ import pytest
 from spark_hooks.plan import Graph, analyse
 from spark_hooks.records import PlanNode
 from spark_hooks.vertex import subtask_columns
-from streamgauge import names
+from streamgauge import catalogue, names
 from tests.unit.spark_hooks.spark_events import (
     Execution,
     Ids,
@@ -89,7 +89,7 @@ def test_every_metric_of_a_job_is_in_the_catalogue(query: Query) -> None:
     model = new_model()
     model.apply([query.started(), query.progress(out=3)])
     for name in model.jobs[query.jid].metrics():
-        assert names.find("job", name) is not None
+        assert catalogue.find("job", name) is not None
 
 
 class Ran:

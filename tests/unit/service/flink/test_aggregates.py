@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.flink import aggregates
 from service.flink.query import Query
-from streamgauge import names
+from streamgauge import catalogue
 
 JID, VERTEX = "d" * 32, "c" * 32
 
@@ -78,8 +78,8 @@ def test_one_metric_without_a_value_empties_the_answer(states: Any) -> None:
 
 def test_booleans_are_skipped_and_do_not_empty_the_answer(states: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no number cannot be aggregated, but it is there."""
-    known = names.Metric("isIt", "bool", "", "vertex", "", "")
-    monkeypatch.setattr(names, "find", lambda scope, name: known if name == "isIt" else None)
+    known = catalogue.Metric("isIt", "bool", "", "vertex", "", "")
+    monkeypatch.setattr(catalogue, "find", lambda scope, name: known if name == "isIt" else None)
     vertex = states.vertex(columns={"isIt": states.column(1, 0), "x": states.column(1, 2)})
     assert [each["id"] for each in ask(states, vertex, "get=isIt,x")] == ["x"]
     assert ask(states, vertex, "get=isIt") == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.flink import metrics
 from service.flink.query import Query
-from streamgauge import names
+from streamgauge import catalogue, names
 
 JID, VERTEX = "d" * 32, "c" * 32
 VALUES = st.none() | st.integers(-(2**63), 2**63 - 1)
@@ -62,8 +62,8 @@ def test_values_are_written_as_java_writes_them(states: Any) -> None:
 
 def test_booleans_travel_as_numbers_and_are_told_as_words(states: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The catalogue knows which they are."""
-    known = names.Metric("isIt", "bool", "", "vertex", "", "")
-    monkeypatch.setattr(names, "find", lambda scope, name: known if (scope, name) == ("vertex", "isIt") else None)
+    known = catalogue.Metric("isIt", "bool", "", "vertex", "", "")
+    monkeypatch.setattr(catalogue, "find", lambda scope, name: known if (scope, name) == ("vertex", "isIt") else None)
     vertex = states.vertex(columns={"isIt": states.column(1, 0)})
     answer = metrics.vertex(ask(states, vertex, "get=0.isIt,1.isIt"))
     assert [each["value"] for each in answer] == ["true", "false"]
