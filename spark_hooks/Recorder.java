@@ -80,7 +80,7 @@ public class Recorder extends SparkListener {
     private static final String[] MEMORY = {
         "JVMHeapMemory", "JVMOffHeapMemory", "DirectPoolMemory", "MappedPoolMemory",
         "MinorGCCount", "MinorGCTime", "MajorGCCount", "MajorGCTime",
-        "OnHeapUnifiedMemory", "OffHeapUnifiedMemory"
+        "OnHeapUnifiedMemory", "OffHeapUnifiedMemory", "OnHeapExecutionMemory", "OffHeapExecutionMemory"
     };
 
     /** What one live update or record costs beside its bytes. */
@@ -123,8 +123,9 @@ public class Recorder extends SparkListener {
     /**
      * Hands over all that is held, in the order it came, live updates last.
      *
-     * @return a MessagePack array: [events, recordNs, droppedRecords, droppedLive, record ...], in
-     *         zlib's format, since Py4J carries bytes as text; the first four count since the start
+     * @return a MessagePack array: [events, recordNs, droppedRecords, droppedLive, wallMs, monotonicNs, record ...],
+     *         in zlib's format, since Py4J carries bytes as text; the first four count since the start, the next two
+     *         are the same moment on both clocks
      */
     public byte[] drain() {
         ArrayDeque taken;
@@ -139,8 +140,9 @@ public class Recorder extends SparkListener {
             memory.clear();
             failures.clear();
             held = 0;
-            totals = new long[] {events, recordNs, droppedRecords, droppedLive};
+            totals = new long[] {events, recordNs, droppedRecords, droppedLive, 0, 0};
         }
+        now(totals, 4);
         Packer out = new Packer();
         out.array(totals.length + taken.size() + updates.size());
         for (int i = 0; i < totals.length; i++) {
@@ -154,6 +156,21 @@ public class Recorder extends SparkListener {
             out.raw((byte[]) it.next());
         }
         return out.deflated();
+    }
+
+    /** Reads both clocks, wall milliseconds and monotonic nanoseconds, so that a pause in between does not part them. */
+    private static void now(long[] into, int at) {
+        long narrowest = Long.MAX_VALUE;
+        for (int i = 0; i < 3; i++) {
+            long before = System.nanoTime();
+            long wall = System.currentTimeMillis();
+            long width = System.nanoTime() - before;
+            if (width < narrowest) {
+                narrowest = width;
+                into[at] = wall;
+                into[at + 1] = before;
+            }
+        }
     }
 
     // ---- Spark's events
@@ -237,11 +254,13 @@ public class Recorder extends SparkListener {
             TaskInfo info = event.taskInfo();
             TaskMetrics metrics = event.taskMetrics();
             Packer out = new Packer();
-            out.array(12).integer(TASK_END).integer(event.stageId()).integer(event.stageAttemptId());
+            out.array(14).integer(TASK_END).integer(event.stageId()).integer(event.stageAttemptId());
             task(out, info);
             out.integer(info.finishTime());
             out.bool(event.reason() instanceof org.apache.spark.Success$);
             out.integer(metrics == null ? 0 : metrics.outputMetrics().bytesWritten());
+            out.integer(metrics == null ? 0 : metrics.peakExecutionMemory());
+            out.integer(metrics == null ? 0 : metrics.diskBytesSpilled());
             updates(out, info.accumulables().iterator());
             if (event.reason() instanceof TaskFailedReason && !(event.reason() instanceof TaskKilled)
                     && !(event.reason() instanceof TaskCommitDenied) && event.reason() != Resubmitted$.MODULE$) {

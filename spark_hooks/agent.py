@@ -137,6 +137,7 @@ class Agent:
         drain_ns = time.perf_counter_ns() - began
         told = records.decode(drained)
         with self._lock:
+            self._model.time.look(told.wall_ms, told.monotonic_ns)
             self._model.apply(told.records)
             self._drained_bytes += len(drained)
             for fault in self._model.faults:

@@ -19,6 +19,7 @@ from spark_hooks.executors import Executors
 from spark_hooks.job import Job
 from spark_hooks.progress import milliseconds
 from spark_hooks.stages import Execution, Stage, Won
+from spark_hooks.steady import SteadyTime
 from streamgauge import wire
 
 # A speculative loser was seen to end 3 s after its job; 256 ended executions are kept for such.
@@ -36,7 +37,8 @@ class Model:
     """
     Applies events in the order Spark told them. Not thread safe.
 
-    `ended` tells that the application has: nothing can come any more; `end_ms` is when, wall time, −1 before.
+    `time` is to be shown the clocks before the events that were recorded until then. `ended` tells that the application
+    has: nothing can come any more; `end_ms` is when, wall time, −1 before.
 
     Args:
         app: This application.
@@ -45,6 +47,7 @@ class Model:
     """
 
     def __init__(self, app: wire.App, executors: Executors, starts: Mapping[str, int] | None = None) -> None:
+        self.time = SteadyTime()
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.unknown_updates = 0
         self.faults: list[str] = []
@@ -141,6 +144,7 @@ class Model:
                 sink=event.sink or "unknown",
                 checkpoint_path=event.checkpoint,
                 from_start=event.batch < 0,
+                time=self.time,
             )
         )
 
@@ -196,7 +200,7 @@ class Model:
             root.inner.append(execution)
             execution.tasks = root.tasks
         elif job is not None:
-            execution.tasks = job.begin_batch(event.time_ms, batch)
+            execution.tasks = job.begin_batch(event.time_ms, batch, execution)
             job.failures.begin(execution.id)
         if execution.tasks is not None:
             execution.tasks.join(execution)
@@ -241,10 +245,8 @@ class Model:
             )
             if execution.root is None and execution.job.kind == "BATCH":
                 execution.job.end(event.time_ms, event.error or None)
-            elif execution.root is None and event.error:
-                execution.job.break_off(event.time_ms, event.error)
             elif execution.root is None:
-                execution.job.failures.finish()
+                execution.job.executed(execution, event.time_ms, event.error)
         if execution.tasks is not None:
             execution.tasks.leave(execution)
         self._ended[execution.id] = execution
@@ -327,7 +329,8 @@ class Model:
     def _begin_batch_job(self, root: Execution) -> None:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
         first_line = root.description.partition("\n")[0]
-        job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)))
+        job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)), time=self.time)
+        job.timeline.begin(-1, self.time.of(root.time_ms), root)
         job.settings = root.settings
         root.job = self._add(job)
         job.failures.begin(root.id)
@@ -349,6 +352,8 @@ class Model:
             return
         for bound in stage.vertices():
             stage.drop_live(bound)
+        if event.failure is None:
+            stage.completed_ms = self.time.of(event.time_ms)
         if stage.execution.job is not None:
             stage.execution.job.failures.stage(event, stage.execution.outermost.id)
 
@@ -360,8 +365,7 @@ class Model:
         self._executors.start_task(event.task, event.executor, self._jid(stage))
         if stage is None:
             return
-        stage.running[event.task] = event.partition
-        stage.starts[event.partition] = event.launch_ms
+        stage.start(event, self.time.of(event.launch_ms))
         if stage.execution.tasks is not None:
             stage.execution.tasks.note(stage)
         for bound in stage.vertices():
@@ -403,7 +407,17 @@ class Model:
                 return
             before.take_out()
         run = (event.stage, event.stage_attempt)
-        won = Won(run, event.partition, updates, event.bytes_written, event.launch_ms, event.finish_ms)
+        won = Won(
+            run,
+            event.partition,
+            updates,
+            event.bytes_written,
+            event.launch_ms,
+            event.finish_ms,
+            self.time.of(event.finish_ms),
+            event.executor,
+            event.peak_bytes,
+        )
         stage.won[event.partition] = won
         stage.count(won)
         if stage.execution.tasks is not None:

@@ -163,7 +163,10 @@ class Executors:
         elif found.profile == 0:
             known[names.HEAP_MAX] = self._heap_bytes
         if found.memory_bytes >= 0:
-            known[names.MANAGED_TOTAL] = found.memory_bytes
+            known[names.MANAGED_TOTAL] = known[names.SHUFFLE_MEMORY_TOTAL] = found.memory_bytes
+            if names.SHUFFLE_MEMORY_USED in found.metrics:
+                used = found.metrics[names.SHUFFLE_MEMORY_USED]
+                known[names.SHUFFLE_MEMORY_AVAILABLE] = max(found.memory_bytes - int(used), 0)
         return {**dict.fromkeys(_ASKED_TOGETHER, math.nan), **known}
 
     def _seen(self, executor: str) -> None:
@@ -175,7 +178,7 @@ class Executors:
         found = self._executors.get(event.executor)
         if found is None:
             return
-        heap, non_heap, direct, mapped, minor, minor_ms, major, major_ms, on_heap, off_heap = event.values
+        heap, non_heap, direct, mapped, minor, minor_ms, major, major_ms, on_heap, off_heap, *execution = event.values
         found.heartbeat_ms = event.time_ms
         found.metrics = {
             names.HEAP_USED: heap,
@@ -185,6 +188,7 @@ class Executors:
             names.GC_COUNT_ALL: minor + major,
             names.GC_TIME_ALL: minor_ms + major_ms,
             names.MANAGED_USED: on_heap + off_heap,
+            names.SHUFFLE_MEMORY_USED: sum(execution),
         }
 
     def _remove(self, executor: str) -> None:

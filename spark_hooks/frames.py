@@ -6,37 +6,16 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
 
 from spark_hooks.configuration import NAME_CHARS, configuration, cut, environment
-from spark_hooks.counts import TOTALS
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
-from spark_hooks.metrics import Counts, Rates
 from spark_hooks.redaction import Redaction
 from spark_hooks.vertex import JobVertex, subtask_columns
+from spark_hooks.vertex_columns import groups
 from streamgauge import names, wire
 from streamgauge.clock import Clock
-
-_TOTALS = dict(
-    zip(
-        TOTALS,
-        (
-            names.NUM_RECORDS_IN,
-            names.NUM_RECORDS_OUT,
-            names.NUM_BYTES_IN,
-            names.NUM_BYTES_IN_LOCAL,
-            names.NUM_BYTES_IN_REMOTE,
-            names.NUM_BUFFERS_IN_LOCAL,
-            names.NUM_BUFFERS_IN_REMOTE,
-            names.NUM_BYTES_OUT,
-        ),
-        strict=True,
-    )
-)
-_SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
-_ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 
 METRIC_CHARS = 500
 TEXT_CHARS = 30_000
@@ -312,19 +291,17 @@ class Frames:
         vertex: JobVertex,
         coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]],
     ) -> wire.VertexColumns:
-        shown = vertex.counters.shown()
-        rates = vertex.views.rates()
-        # One look at the whole table spares the look at every column where nothing has moved.
-        watermark_ms = job.watermark_ms if vertex.inputs else None
-        moved = channel.note((vertex.id,), (shown.tobytes(), rates.tobytes(), watermark_ms))
         columns: dict[str, list[wire.Column]] = {"": []}
-        for operator, metric, values in _columns(vertex, shown, rates, watermark_ms) if moved else ():
-            column = wire.column(metric, values)
-            found = columns.setdefault(operator, [])
-            if channel.note((vertex.id, operator, metric), column):
-                found.append(column)
+        for group in groups(vertex, job.watermark_ms) if vertex.size else ():
+            # One look at what a group of columns is made of spares the look at each of them where nothing has moved.
+            if not channel.note((vertex.id, "group", group.name), (vertex.size, group.state)):
+                continue
+            for told in group.columns():
+                column = wire.column(told.metric, told.values, told.present)
+                if channel.note((vertex.id, told.operator, told.metric), column):
+                    columns.setdefault(told.operator, []).append(column)
         subtasks = subtask_columns(vertex, self._app.id)
-        told = tuple(
+        known = tuple(
             wire.Coordinator(operator, {name: self._scalar(value) for name, value in metrics.items()})
             for (owner, operator), metrics in coordinators.items()
             if owner == vertex.id
@@ -338,7 +315,7 @@ class Frames:
             operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
             accumulators=tuple(_accumulators(channel, vertex)),
-            coordinators=told if channel.note((vertex.id, "coordinators"), told) else None,
+            coordinators=known if channel.note((vertex.id, "coordinators"), known) else None,
         )
 
 
@@ -355,33 +332,3 @@ def _cut_within(text: str, chars: int) -> str:
     """Keep what a text begins with, and its end: root causes stand there."""
     tail = chars // 4
     return text if len(text) <= chars else f"{text[: chars - tail - 3]}\n…\n{text[-tail:]}"
-
-
-def _columns(
-    vertex: JobVertex, shown: Counts, rates: Rates, watermark_ms: int | None
-) -> Iterator[tuple[str, str, wire.Array]]:
-    """Yield (operator id or '', metric, values) of everything that this vertex can tell."""
-    if not vertex.size:
-        return
-
-    def both(operator: str, metric: str, column: int) -> Iterator[tuple[str, str, wire.Array]]:
-        yield operator, metric, shown[:, column]
-        yield operator, metric + names.PER_SECOND, rates[:, column]
-
-    for index, operator in enumerate(vertex.operators):
-        for column, metric in ((2 * index, names.NUM_RECORDS_IN), (2 * index + 1, names.NUM_RECORDS_OUT)):
-            if vertex.known[column]:
-                yield from both(operator.id, metric, column)
-    first_total = 2 * len(vertex.operators)
-    unknown = np.full(vertex.size, np.nan)
-    for column, total in enumerate(TOTALS, first_total):
-        if vertex.known[column]:
-            yield from both("", _TOTALS[total], column)
-            if total in _SHUFFLE_INPUT:
-                yield from both("", names.SHUFFLE_INPUT + _TOTALS[total], column)
-        elif total == "records_in":
-            yield "", names.NUM_RECORDS_IN + names.PER_SECOND, unknown
-    for metric in _ALWAYS_THERE:
-        yield "", metric, unknown
-    if watermark_ms is not None:
-        yield "", names.CURRENT_INPUT_WATERMARK, np.full(vertex.size, watermark_ms)

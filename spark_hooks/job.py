@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from spark_hooks import plan
 from spark_hooks.batch_tasks import BatchTasks
@@ -13,8 +13,13 @@ from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
 from spark_hooks.progress import Progress, milliseconds
 from spark_hooks.sources import Sources
+from spark_hooks.steady import SteadyTime
+from spark_hooks.timeline import Timeline
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
+
+if TYPE_CHECKING:
+    from spark_hooks.stages import Execution
 
 VERTICES = 500
 """Held of one run. User code in foreachBatch may plan differently in every batch; the oldest plans leave."""
@@ -39,6 +44,7 @@ class Job:
         sink: What the query says of its sink; None for a batch.
         checkpoint_path: Where a query keeps its offsets and state.
         from_start: None of its micro-batches had ended when it was first seen.
+        time: Turns Spark's times into steady ones.
     """
 
     def __init__(
@@ -53,6 +59,7 @@ class Job:
         sink: str | None = None,
         checkpoint_path: str | None = None,
         from_start: bool = True,
+        time: SteadyTime | None = None,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
@@ -60,6 +67,8 @@ class Job:
         self.trigger = trigger or ""
         self.sink = sink
         self.checkpoint_path = checkpoint_path or ""
+        self.timeline = Timeline()
+        self._time = time or SteadyTime()
         self.checkpoints = Checkpoints(attempt.start_ms, from_start)
         self.watermark_ms = NO_WATERMARK_MS
         self.state: wire.JobState = state
@@ -163,9 +172,9 @@ class Job:
 
     # ---- Life
 
-    def begin_batch(self, time_ms: int, batch_id: int) -> BatchTasks | None:
+    def begin_batch(self, time_ms: int, batch_id: int, execution: Execution) -> BatchTasks | None:
         """
-        An execution of a micro-batch begins.
+        An outermost execution of a micro-batch begins.
 
         Args:
             batch_id: −1 for an execution of the query that belongs to none, as where a source is made ready.
@@ -178,12 +187,19 @@ class Job:
             return None
         self._broken_off = False
         self.start(time_ms)
-        return self.checkpoints.begin(batch_id, time_ms) if batch_id >= 0 else None
+        if batch_id < 0:
+            return None
+        self.timeline.begin(batch_id, self._time.of(time_ms), execution)
+        return self.checkpoints.begin(batch_id, time_ms)
 
-    def break_off(self, time_ms: int, error: str) -> None:
-        """A micro-batch's execution ended with an error; where none ends the run, it was stopped."""
-        self._broken_off = True
-        self.checkpoints.break_off(time_ms, error)
+    def executed(self, execution: Execution, time_ms: int, error: str | None) -> None:
+        """An outermost execution of a micro-batch ended; with an error, where none ends the run, it was stopped."""
+        self.timeline.executed(execution, self._time.of(time_ms))
+        if error:
+            self._broken_off = True
+            self.checkpoints.break_off(time_ms, error)
+        else:
+            self.failures.finish()
 
     def start(self, time_ms: int) -> None:
         """The run is seen to be up: a batch begins, or it waits for rows."""
@@ -193,6 +209,10 @@ class Job:
     def progress(self, event: Progress, trigger_ms: int) -> None:
         """A micro-batch that began at `trigger_ms` ended."""
         self.checkpoints.complete(event, trigger_ms)
+        begin_ms = self._time.of(trigger_ms)
+        self.timeline.complete(
+            event.batch_id, begin_ms, begin_ms + max(event.duration_ms.get("triggerExecution", 0), 0)
+        )
         # Spark's own watermark is 0 before there is one.
         watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
         if watermark_ms > 0:
@@ -242,6 +262,7 @@ class Job:
 
     def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
+        self.timeline.end(self._time.of(time_ms))
         self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 

@@ -147,7 +147,15 @@ class TaskStart(_Record, tag=9):
 
 
 class TaskEnd(_Record, tag=10):
-    """A task attempt ended; `updates` are its SQL metrics: [accumulator id, value, …], none after a failure."""
+    """
+    A task attempt ended.
+
+    Args:
+        bytes_written: By its sink.
+        peak_bytes: Execution memory that it held at most.
+        spilled_bytes: To disk.
+        updates: Its SQL metrics: [accumulator id, value, …], none after a failure.
+    """
 
     stage: int
     stage_attempt: int
@@ -159,6 +167,8 @@ class TaskEnd(_Record, tag=10):
     finish_ms: int
     succeeded: bool
     bytes_written: int
+    peak_bytes: int
+    spilled_bytes: int
     updates: tuple[int, ...]
 
 
@@ -197,12 +207,12 @@ class ExecutorMemory(_Record, tag=12):
 
     Args:
         values: Heap, non-heap, direct and mapped bytes; minor collections and ms; major ones and ms; memory in use
-            for storage and execution, on the heap and off it.
+            for storage and execution, on the heap and off it; of this for execution, likewise.
     """
 
     executor: str
     time_ms: int
-    values: tuple[int, int, int, int, int, int, int, int, int, int]
+    values: tuple[int, int, int, int, int, int, int, int, int, int, int, int]
 
 
 class ExecutorAdded(_Record, tag=13):
@@ -354,6 +364,7 @@ class Drained(msgspec.Struct, frozen=True):
         events: Listener events since the recorder was made.
         record_ns: Time that the recorder spent in them.
         dropped_records, dropped_live: What it gave up for want of room, since it was made.
+        wall_ms, monotonic_ns: The moment of the drain on the JVM's two clocks.
         records: In the order Spark told them; live updates last.
     """
 
@@ -361,6 +372,8 @@ class Drained(msgspec.Struct, frozen=True):
     record_ns: int
     dropped_records: int
     dropped_live: int
+    wall_ms: int
+    monotonic_ns: int
     records: list[Record]
 
 
@@ -378,12 +391,12 @@ def decode(drained: bytes) -> Drained:
     """
     try:
         parts = _raw.decode(drained)
-        if len(parts) < 4:
-            raise msgspec.ValidationError(f"a drain of {len(parts)} values: expected four totals, then records")
-        events, record_ns, dropped_records, dropped_live = (_integer.decode(part) for part in parts[:4])
-        found = [_record.decode(part) for part in parts[4:]]
+        if len(parts) < 6:
+            raise msgspec.ValidationError(f"a drain of {len(parts)} values: expected six numbers, then records")
+        events, record_ns, dropped_records, dropped_live, wall_ms, monotonic_ns = map(_integer.decode, parts[:6])
+        found = [_record.decode(part) for part in parts[6:]]
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"a drain with a string that is no UTF-8: {error}") from error
     except RecursionError as error:
         raise msgspec.DecodeError("a drain that is nested too deeply") from error
-    return Drained(events, record_ns, dropped_records, dropped_live, found)
+    return Drained(events, record_ns, dropped_records, dropped_live, wall_ms, monotonic_ns, found)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import cast, get_args
 
+from streamgauge import wire
+from streamgauge.buckets import DEFAULT_HISTORY_SIZE
 from streamgauge.environment import DEFAULT_URL, PREFIX, check_url, nearest, refuse_unknown, truth
 from streamgauge.errors import SettingError
 
@@ -24,12 +27,18 @@ class Settings:
         token: Sent as a bearer token; needed where the collector asks for one. Visible ASCII characters.
         interval_ms: Between two pushes, 100 to 60000.
         enabled: False leaves the driver alone.
+        latency_interval_ms: Between two latency markers of a source, 100 to 3600000; 0 emits none.
+        latency_granularity: What latencies are told apart by: single, operator or subtask.
+        latency_history_size: Latest values that latency statistics are made of, 1 to 10000.
     """
 
     url: str = DEFAULT_URL
     token: str | None = field(default=None, repr=False)
     interval_ms: int = 1000
     enabled: bool = True
+    latency_interval_ms: int = 2000
+    latency_granularity: wire.LatencyGranularity = "operator"
+    latency_history_size: int = DEFAULT_HISTORY_SIZE
 
     def __post_init__(self) -> None:
         """
@@ -43,6 +52,13 @@ class Settings:
             raise SettingError("token: expected visible ASCII characters only, without spaces or line breaks")
         if not 100 <= self.interval_ms <= 60_000:
             raise SettingError(f"interval_ms {self.interval_ms}: expected milliseconds between 100 and 60000")
+        if self.latency_interval_ms and not 100 <= self.latency_interval_ms <= 3_600_000:
+            raise SettingError(
+                f"latency_interval_ms {self.latency_interval_ms}: expected milliseconds between 100 and 3600000, or 0 "
+                "for no latency markers"
+            )
+        if not 1 <= self.latency_history_size <= 10_000:
+            raise SettingError(f"latency_history_size {self.latency_history_size}: expected 1 to 10000 values")
 
     @classmethod
     def read(cls, arguments: Mapping[str, object], conf: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
@@ -78,7 +94,19 @@ class Settings:
             token=None if found.get("token") is None else str(found["token"]),
             interval_ms=_whole("interval_ms", found.get("interval_ms", 1000)),
             enabled=truth("enabled", str(found.get("enabled", True))),
+            latency_interval_ms=_whole("latency_interval_ms", found.get("latency_interval_ms", 2000)),
+            latency_granularity=_granularity(found.get("latency_granularity", "operator")),
+            latency_history_size=_whole(
+                "latency_history_size", found.get("latency_history_size", DEFAULT_HISTORY_SIZE)
+            ),
         )
+
+
+def _granularity(value: object) -> wire.LatencyGranularity:
+    for known in get_args(wire.LatencyGranularity):
+        if value == known:
+            return cast(wire.LatencyGranularity, known)
+    raise SettingError(f"latency_granularity {value!r}: expected single, operator or subtask")
 
 
 def _whole(name: str, value: object) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from spark_hooks import counts, plan
+from spark_hooks import counts, plan, records
 from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.job import Job
 from spark_hooks.vertex import Bound
@@ -22,15 +22,26 @@ _WRITTEN = (counts.WRITTEN_RECORDS, counts.WRITTEN_BYTES)
 
 @dataclass(slots=True, eq=False)
 class Won:
-    """The success of a partition that counts, and what was added for it."""
+    """
+    The success of a partition that counts, and what was added for it.
+
+    Args:
+        run: (stage id, stage attempt): the greater one ran later.
+        launch_ms, finish_ms: Wall times.
+        finished_ms: Steady time of its end.
+        executor: Spark's id of the one that it ran on.
+        peak_bytes: Execution memory that it held at most.
+    """
 
     run: tuple[int, int]
-    """(stage id, stage attempt): the greater one ran later."""
     subtask: int
     updates: dict[int, int]
     bytes_written: int
     launch_ms: int
     finish_ms: int
+    finished_ms: int
+    executor: str
+    peak_bytes: int
     added: list[tuple[Bound, list[int]]] = field(default_factory=list)
 
     def take_out(self) -> None:
@@ -118,6 +129,9 @@ class Stage:
         won: Partition → the success that counts.
         running: Task id → partition.
         starts: Partition → launch of its latest task, wall time.
+        launches: The same, steady time.
+        first_ms: Launch of its first task, steady time; −1 before.
+        completed_ms: When all partitions had been won, steady time; −1 while it runs.
     """
 
     ids: list[int]
@@ -129,6 +143,9 @@ class Stage:
     won: dict[int, Won] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
+    launches: dict[int, int] = field(default_factory=dict)
+    first_ms: int = -1
+    completed_ms: int = -1
 
     @property
     def id(self) -> int:
@@ -149,6 +166,15 @@ class Stage:
         """The vertex that its own execution's plan has for it, else the query's, '' where neither is known."""
         _, bound = self.bound.get(self.execution) or next(iter(self.bound.values()), (None, None))
         return "" if bound is None else bound.vertex.id
+
+    def start(self, event: records.TaskStart, launched_ms: int) -> None:
+        """A task was launched, at a steady time."""
+        self.running[event.task] = event.partition
+        self.starts[event.partition] = event.launch_ms
+        self.launches[event.partition] = launched_ms
+        self.completed_ms = -1
+        if self.first_ms < 0:
+            self.first_ms = launched_ms
 
     def drop_live(self, bound: Bound) -> None:
         """Forget what its running tasks told of `bound`."""

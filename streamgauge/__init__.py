@@ -9,7 +9,7 @@ Two lines in the driver:
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from streamgauge.version import __version__
 
@@ -22,6 +22,9 @@ def attach(
     token: str | None = None,
     interval_ms: int | None = None,
     enabled: bool | None = None,
+    latency_interval_ms: int | None = None,
+    latency_granularity: Literal["single", "operator", "subtask"] | None = None,
+    latency_history_size: int | None = None,
     **unknown: NoReturn,
 ) -> bool:
     """
@@ -29,13 +32,17 @@ def attach(
 
     Nothing that goes wrong afterwards reaches the job: it is counted, and told in one warning line.
 
-    | argument      | Spark configuration           | environment             | default               |
-    |---------------|-------------------------------|-------------------------|-----------------------|
-    | `url`         | spark.streamgauge.url         | STREAMGAUGE_URL         | http://127.0.0.1:8081 |
-    | `token`       | spark.streamgauge.token       | STREAMGAUGE_TOKEN       | none                  |
-    | `interval_ms` | spark.streamgauge.interval_ms | STREAMGAUGE_INTERVAL_MS | 1000                  |
-    | `enabled`     | spark.streamgauge.enabled     | STREAMGAUGE_ENABLED     | true                  |
+    | argument               | environment                      | default               |
+    |------------------------|----------------------------------|-----------------------|
+    | `url`                  | STREAMGAUGE_URL                  | http://127.0.0.1:8081 |
+    | `token`                | STREAMGAUGE_TOKEN                | none                  |
+    | `interval_ms`          | STREAMGAUGE_INTERVAL_MS          | 1000                  |
+    | `enabled`              | STREAMGAUGE_ENABLED              | true                  |
+    | `latency_interval_ms`  | STREAMGAUGE_LATENCY_INTERVAL_MS  | 2000                  |
+    | `latency_granularity`  | STREAMGAUGE_LATENCY_GRANULARITY  | operator              |
+    | `latency_history_size` | STREAMGAUGE_LATENCY_HISTORY_SIZE | 128                   |
 
+    In Spark's configuration each is called spark.streamgauge.<argument>.
     The environment beats the configuration, which beats the argument.
 
     Args:
@@ -44,6 +51,10 @@ def attach(
         token: Its push token, where it asks for one.
         interval_ms: Between two pushes, 100 to 60000.
         enabled: False leaves the driver alone.
+        latency_interval_ms: Between two latency markers of a source, 100 to 3600000; 0 emits none.
+        latency_granularity: What latencies are told apart by, beside operator and subtask: nothing, the source, or
+            the source's subtask too.
+        latency_history_size: Latest values that latency statistics are made of, 1 to 10000.
         unknown: Nothing; there is no other setting.
 
     Returns:
@@ -57,7 +68,17 @@ def attach(
     """
     from spark_hooks import agent
 
-    return agent.attach(spark, url=url, token=token, interval_ms=interval_ms, enabled=enabled, **unknown)
+    return agent.attach(
+        spark,
+        url=url,
+        token=token,
+        interval_ms=interval_ms,
+        enabled=enabled,
+        latency_interval_ms=latency_interval_ms,
+        latency_granularity=latency_granularity,
+        latency_history_size=latency_history_size,
+        **unknown,
+    )
 
 
 def detach() -> None:

@@ -14,7 +14,20 @@ PREFIX = "STREAMGAUGE_"
 DEFAULT_URL = "http://127.0.0.1:8081"
 """Where a service listens unless it is told otherwise."""
 
-HOOKS = frozenset({f"{PREFIX}{name}" for name in ("ENABLED", "URL", "TOKEN", "INTERVAL_MS")})
+HOOKS = frozenset(
+    {
+        f"{PREFIX}{name}"
+        for name in (
+            "ENABLED",
+            "URL",
+            "TOKEN",
+            "INTERVAL_MS",
+            "LATENCY_INTERVAL_MS",
+            "LATENCY_GRANULARITY",
+            "LATENCY_HISTORY_SIZE",
+        )
+    }
+)
 """What the hooks read; `spark_hooks.settings.Settings` is their manual."""
 
 SERVICE = frozenset(

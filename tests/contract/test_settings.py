@@ -18,13 +18,13 @@ def test_the_known_variables_are_those_that_are_read() -> None:
 
 
 def test_every_setting_of_the_hooks_is_in_their_manual() -> None:
-    """The docstring of `attach` lists argument, configuration and variable, once."""
+    """The docstring of `attach` lists argument and variable, once, and says how the configuration calls them."""
     manual = streamgauge.attach.__doc__ or ""
+    assert "is called spark.streamgauge.<argument>." in manual
     for field in fields(Settings):
         row = f"| `{field.name}`"
         assert manual.count(row) == 1
         told = next(line for line in manual.splitlines() if row in line)
-        assert f" spark.streamgauge.{field.name} " in told
         assert f" {PREFIX}{field.name.upper()} " in told
 
 

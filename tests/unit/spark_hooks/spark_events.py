@@ -224,7 +224,15 @@ class Task:
     def live(self, told: tuple[int, ...]) -> records.LiveUpdate:
         return records.LiveUpdate(self.stage.stage, self.stage_attempt, self.id, told)
 
-    def end(self, told: tuple[int, ...] = (), succeeded: bool = True, bytes_written: int = 0) -> records.TaskEnd:
+    def end(
+        self,
+        told: tuple[int, ...] = (),
+        succeeded: bool = True,
+        bytes_written: int = 0,
+        peak_bytes: int = 0,
+        spilled_bytes: int = 0,
+        took_ms: int = 100,
+    ) -> records.TaskEnd:
         return records.TaskEnd(
             self.stage.stage,
             self.stage_attempt,
@@ -233,9 +241,11 @@ class Task:
             self.attempt,
             self.launch_ms,
             self.executor,
-            self.launch_ms + 100,
+            self.launch_ms + took_ms,
             succeeded,
             bytes_written,
+            peak_bytes,
+            spilled_bytes,
             told if succeeded else (),
         )
 

@@ -36,7 +36,7 @@ class Recorder:
         if self.gone:
             raise ConnectionError("the JVM is gone")
         events, self.events = self.events, []
-        return msgspec.msgpack.encode([7, 1_000, 3, 4, *events])
+        return msgspec.msgpack.encode([7, 1_000, 3, 4, 1_795_000_000_000, 5, *events])
 
     def driver_metrics(self) -> bytes:
         return msgspec.msgpack.encode({names.HEAP_USED: 5})
@@ -120,7 +120,7 @@ def test_hooks_tell_their_own_cost_and_drops(hooks: Hooks) -> None:
     hooks.push()
     hooks.drain()
     [application] = hooks.push()
-    drained = 2 * len(msgspec.msgpack.encode([7, 1_000, 3, 4]))
+    drained = 2 * len(msgspec.msgpack.encode([7, 1_000, 3, 4, 1_795_000_000_000, 5]))
     figures = dict(application.hooks)
     assert figures.pop(names.HOOKS_DRAIN_TIME) > 0
     assert figures.pop(names.HOOKS_ACKNOWLEDGED_AGE) >= 0

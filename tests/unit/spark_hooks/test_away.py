@@ -94,7 +94,7 @@ class Hooks:
 
     def _drained(self) -> bytes:
         told, self.waiting = self.waiting, []
-        return msgspec.msgpack.encode([0, 0, 0, 0, *told])
+        return msgspec.msgpack.encode([0, 0, 0, 0, 0, 0, *told])
 
     def live(self, application: Application, *answers: Outcome) -> None:
         """One life of the application, with pushes all the while."""

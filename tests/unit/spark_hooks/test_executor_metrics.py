@@ -31,7 +31,7 @@ def environment(**settings: str) -> records.Environment:
 
 
 def heartbeat(executor: str = "1", collecting_ms: int = 0) -> records.ExecutorMemory:
-    return records.ExecutorMemory(executor, 5, (10, 20, 30, 40, 1, collecting_ms, 0, 0, 600, 66))
+    return records.ExecutorMemory(executor, 5, (10, 20, 30, 40, 1, collecting_ms, 0, 0, 600, 66, 500, 50))
 
 
 def metrics(executors: Executors) -> dict[str, wire.Scalar]:

@@ -80,7 +80,7 @@ def test_being_told_twice_loses_nothing(executors: Executors, cores: int) -> Non
     for event in (
         added(cores=4),
         block_manager(),
-        records.ExecutorMemory("1", START_MS + 5, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)),
+        records.ExecutorMemory("1", START_MS + 5, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
     ):
         executors.apply(event)
     before = only(executors)
@@ -105,8 +105,8 @@ def test_slots_are_whole_cores_if_spark_says_nothing(clock: ManualClock) -> None
 def test_memory_is_the_last_that_was_told(executors: Executors) -> None:
     """Collections and their time are the minor and the major ones together."""
     executors.apply(added())
-    executors.apply(records.ExecutorMemory("1", START_MS + 10, (9, 9, 9, 9, 9, 9, 9, 9, 9, 9)))
-    executors.apply(records.ExecutorMemory("1", START_MS + 20, (100, 20, 3, 4, 50, 600, 7, 80, 900, 1000)))
+    executors.apply(records.ExecutorMemory("1", START_MS + 10, (9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9)))
+    executors.apply(records.ExecutorMemory("1", START_MS + 20, (100, 20, 3, 4, 50, 600, 7, 80, 900, 1000, 70, 8)))
     found = only(executors)
     assert found.heartbeat_ms == START_MS + 20
     assert (
@@ -126,13 +126,13 @@ def test_memory_is_the_last_that_was_told(executors: Executors) -> None:
 def test_every_metric_is_in_the_catalogue(executors: Executors) -> None:
     """Of the executors' scope."""
     executors.apply(added())
-    executors.apply(records.ExecutorMemory("1", START_MS, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)))
+    executors.apply(records.ExecutorMemory("1", START_MS, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)))
     assert all(catalogue.find("executor", metric) for metric in only(executors).metrics)
 
 
 def test_memory_of_an_unknown_executor_is_dropped(executors: Executors) -> None:
     """It may have been removed before its last heartbeat was drained."""
-    executors.apply(records.ExecutorMemory("9", START_MS, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)))
+    executors.apply(records.ExecutorMemory("9", START_MS, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)))
     assert executors.frames() == ()
 
 

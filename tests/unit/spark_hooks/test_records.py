@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spark_hooks import records
 
-TOTALS = [142, 53_964_952, 0, 3]
+TOTALS = [142, 53_964_952, 0, 3, 1_795_000_000_123, -5_000_000]
 LEAF = ["Scan json ", "FileScan json [id#8L]", ["number of output rows", 83], [], "s"]
 PLAN = ["Filter", "Filter (id#8L > 3)", ["number of output rows", 82, "scan time", 84], [LEAF], "st"]
 STAGE = [3, 0, 200, 6, [1, 2], ["Exchange", "WholeStageCodegen (2)"]]
@@ -64,8 +64,8 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
     ([8, 3, 1, 16, "FetchFailed"], records.StageCompleted(3, 1, 16, "FetchFailed")),
     ([9, 3, 1, 900, 44, 2, 17, "driver"], records.TaskStart(3, 1, 900, 44, 2, 17, "driver")),
     (
-        [10, 3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, [82, 262_144, 84, 76]],
-        records.TaskEnd(3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, (82, 262_144, 84, 76)),
+        [10, 3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, 65_536, 512, [82, 262_144, 84, 76]],
+        records.TaskEnd(3, 1, 900, 44, 2, 17, "driver", 18, True, 4096, 65_536, 512, (82, 262_144, 84, 76)),
     ),
     ([24, 7, ["seen", '{"rows":3}']], records.Observed(7, ("seen", '{"rows":3}'))),
     (
@@ -73,7 +73,10 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
         records.TaskFailure(3, 1, 900, 44, 2, "driver", 18, "java.io.IOException", None),
     ),
     ([11, 3, 1, 900, [82, 5]], records.LiveUpdate(3, 1, 900, (82, 5))),
-    ([12, "1", 19, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]], records.ExecutorMemory("1", 19, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10))),
+    (
+        [12, "1", 19, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]],
+        records.ExecutorMemory("1", 19, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)),
+    ),
     ([13, "1", "host", 4, 20, 0], records.ExecutorAdded("1", "host", 4, 20, 0)),
     ([14, "1", 21], records.ExecutorRemoved("1", 21)),
     ([15, "1", "host:40101", 455_501_414], records.BlockManagerAdded("1", "host:40101", 455_501_414)),
@@ -118,13 +121,14 @@ def test_every_kind_is_tried() -> None:
 def test_totals_come_first_and_the_order_stays() -> None:
     """What Spark told first is applied first."""
     drained = records.decode(DRAIN)
-    assert (drained.events, drained.record_ns, drained.dropped_records, drained.dropped_live) == tuple(TOTALS)
+    totals = (drained.events, drained.record_ns, drained.dropped_records, drained.dropped_live)
+    assert (*totals, drained.wall_ms, drained.monotonic_ns) == tuple(TOTALS)
     assert drained.records == [read for _, read in EVERY_KIND]
 
 
 def test_an_empty_drain_has_no_records() -> None:
     """Nothing happened since the last one."""
-    assert records.decode(msgspec.msgpack.encode([0, 0, 0, 0])).records == []
+    assert records.decode(msgspec.msgpack.encode([0, 0, 0, 0, 0, 0])).records == []
 
 
 def _packed(value: int) -> bytes:
@@ -140,7 +144,7 @@ def _packed(value: int) -> bytes:
 def test_integers_are_read_as_the_packer_writes_them(values: list[int]) -> None:
     """The recorder knows two widths, and arrays of fewer than 16 or any number of elements."""
     head = bytes([0x90 | len(values)]) if len(values) < 16 else b"\xdd" + len(values).to_bytes(4, "big")
-    body = b"\x95" + bytes(4) + b"\x93\x04" + _packed(7) + head + b"".join(map(_packed, values))
+    body = b"\x97" + bytes(6) + b"\x93\x04" + _packed(7) + head + b"".join(map(_packed, values))
     assert records.decode(body).records == [records.DriverUpdates(7, tuple(values))]
 
 
@@ -149,7 +153,7 @@ def test_text_is_read_as_the_packer_writes_it(text: str) -> None:
     """Up to 31 bytes in the short form, else with a length of 4 bytes."""
     raw = text.encode()
     head = bytes([0xA0 | len(raw)]) if len(raw) < 32 else b"\xdb" + len(raw).to_bytes(4, "big")
-    assert records.decode(b"\x95" + bytes(4) + b"\x92\x13" + head + raw).records == [records.Fault(text)]
+    assert records.decode(b"\x97" + bytes(6) + b"\x92\x13" + head + raw).records == [records.Fault(text)]
 
 
 # ---- What is not the recorder's
@@ -164,7 +168,7 @@ def _decoded_or_refused(body: bytes) -> None:
 @example(b"")
 @example(b"\xdd\xff\xff\xff\xff")
 @example(b"\x91" * 100_000)
-@example(b"\x95\x01\x02\x03\x04" + b"\x93\x02\x05" + b"\x94\xa1a\xa1b\x90\x91" * 50_000)
+@example(b"\x97\x01\x02\x03\x04\x05\x06" + b"\x93\x02\x05" + b"\x94\xa1a\xa1b\x90\x91" * 50_000)
 @example(b"\x95\x01\x02\x03\x04\x92\x13\xa1\xff")
 def test_arbitrary_bytes_raise_decode_errors_only(body: bytes) -> None:
     """One error is what the caller catches."""
@@ -203,10 +207,10 @@ def test_misshapen_records_raise_decode_errors_only(tag: int, fields: list[objec
     _decoded_or_refused(msgspec.msgpack.encode([*TOTALS, [tag, *fields]]))
 
 
-@pytest.mark.parametrize("totals", [[], [1], [1, 2, 3]], ids=len)
+@pytest.mark.parametrize("totals", [[], [1], [1, 2, 3, 4, 5]], ids=len)
 def test_a_drain_without_its_totals_is_refused(totals: list[int]) -> None:
-    """The four totals always come; the message says what was expected."""
-    with pytest.raises(msgspec.DecodeError, match=f"a drain of {len(totals)} values: expected four totals"):
+    """Four totals and two times always come; the message says what was expected."""
+    with pytest.raises(msgspec.DecodeError, match=f"a drain of {len(totals)} values: expected six numbers"):
         records.decode(msgspec.msgpack.encode(totals))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -73,7 +74,7 @@ def test_an_unknown_setting_like_none_lists_them_all() -> None:
     """Then there is no nearest one."""
     with pytest.raises(SettingError) as refused:
         read(conf={"spark.streamgauge." + "quite-another-thing" * 9: "1"})
-    known = ", ".join(f"spark.streamgauge.{name}" for name in ("enabled", "interval_ms", "token", "url"))
+    known = ", ".join(sorted(f"spark.streamgauge.{field.name}" for field in fields(Settings)))
     assert str(refused.value).endswith(f"is no setting; there are {known}")
 
 
