@@ -243,10 +243,10 @@ class Model:
             self.unknown_updates += sum(
                 not execution.names(won.updates) for stage in execution.stages for won in stage.won.values()
             )
-            if execution.root is None and execution.job.kind == "BATCH":
-                execution.job.end(event.time_ms, event.error or None)
-            elif execution.root is None:
+            if execution.root is None:
                 execution.job.executed(execution, event.time_ms, event.error)
+                if execution.job.kind == "BATCH":
+                    execution.job.end(event.time_ms, event.error or None)
         if execution.tasks is not None:
             execution.tasks.leave(execution)
         self._ended[execution.id] = execution
@@ -295,6 +295,8 @@ class Model:
 
     def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
+        if execution.root is not None:
+            execution.root.inner.remove(execution)
         if execution.tasks is not None:
             execution.tasks.leave(execution)
         for stage in execution.stages:
@@ -394,6 +396,9 @@ class Model:
             return
         updates = dict(_pairs(event.updates))
         stage.bind_by_updates(updates)
+        if event.partition not in stage.launches:
+            # The recorder had to drop its start.
+            stage.start(event, self.time.of(event.launch_ms))
         stage.running.pop(event.task, None)
         for bound in stage.vertices():
             bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)

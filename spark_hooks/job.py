@@ -193,7 +193,7 @@ class Job:
         return self.checkpoints.begin(batch_id, time_ms)
 
     def executed(self, execution: Execution, time_ms: int, error: str | None) -> None:
-        """An outermost execution of a micro-batch ended; with an error, where none ends the run, it was stopped."""
+        """An outermost execution of the run ended; with an error, where none ends the run, it was stopped."""
         self.timeline.executed(execution, self._time.of(time_ms))
         if error:
             self._broken_off = True
@@ -209,10 +209,9 @@ class Job:
     def progress(self, event: Progress, trigger_ms: int) -> None:
         """A micro-batch that began at `trigger_ms` ended."""
         self.checkpoints.complete(event, trigger_ms)
-        begin_ms = self._time.of(trigger_ms)
-        self.timeline.complete(
-            event.batch_id, begin_ms, begin_ms + max(event.duration_ms.get("triggerExecution", 0), 0)
-        )
+        # Spark takes the duration from the wall clock too: together they are what that told at the batch's end.
+        end_ms = trigger_ms + event.duration_ms.get("triggerExecution", 0)
+        self.timeline.complete(event.batch_id, self._time.of(trigger_ms), self._time.of(end_ms))
         # Spark's own watermark is 0 before there is one.
         watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
         if watermark_ms > 0:

@@ -167,9 +167,12 @@ class Stage:
         _, bound = self.bound.get(self.execution) or next(iter(self.bound.values()), (None, None))
         return "" if bound is None else bound.vertex.id
 
-    def start(self, event: records.TaskStart, launched_ms: int) -> None:
-        """A task was launched, at a steady time."""
+    def start(self, event: records.TaskStart | records.TaskEnd, launched_ms: int) -> None:
+        """A task was launched, at a steady time; that of one whose partition was won meanwhile changes nothing else."""
         self.running[event.task] = event.partition
+        won = self.won.get(event.partition)
+        if won is not None and won.run >= (event.stage, event.stage_attempt):
+            return
         self.starts[event.partition] = event.launch_ms
         self.launches[event.partition] = launched_ms
         self.completed_ms = -1
