@@ -83,8 +83,9 @@ def _vertex(exposition: Exposition, vertex: VertexState, job: Mapping[str, str],
     whose = {**job, "vertex_id": vertex.vertex.id, "vertex_name": vertex.vertex.name}
     _columns(exposition, "vertex", labels(whose), vertex.columns, by_subtask)
     for operator in vertex.vertex.operators:
-        found = vertex.operators.get(operator.id, {})
-        _columns(exposition, "operator", labels({**whose, "operator_name": operator.name}), found, by_subtask)
+        mine = labels({**whose, "operator_name": operator.name})
+        _columns(exposition, "operator", mine, vertex.operators.get(operator.id, {}), by_subtask)
+        _scalars(exposition, "coordinator", mine, vertex.coordinators.get(operator.id, {}))
 
 
 def _columns(

@@ -29,6 +29,17 @@ def lines(rendered: str, prefix: str) -> list[str]:
     return [line for line in rendered.splitlines() if line.startswith(prefix)]
 
 
+def test_what_the_driver_knows_of_a_source_is_told(states: Any) -> None:
+    """The catalogue's names of it; what a connector calls as it likes is told by REST alone."""
+    known = {f"{0:032x}": {names.INPUT_ROWS: 1_000_000, names.INPUT_RATE: 812.5, "startOffset": 3}}
+    vertex = states.vertex(operators={"Source: Kafka": {}}, coordinators=known)
+    mine = f'{VERTEX},operator_name="Source: Kafka"'
+    assert lines(text(states, states.job(vertex)), "streamgauge_coordinator") == [
+        f"streamgauge_coordinator_input_rows_total{{{mine}}} 1000000",
+        f"streamgauge_coordinator_input_rows_per_second{{{mine}}} 812.5",
+    ]
+
+
 @pytest.fixture
 def job(states: Any) -> Any:
     columns = {
