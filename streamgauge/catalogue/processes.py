@@ -8,6 +8,9 @@ from streamgauge.catalogue.metric import METER, Metric, Scope, Type
 _HEARTBEAT = "ExecutorMetricsUpdate"
 _BEANS = "the driver's MX beans, read every 5 s"
 _LOCAL = f"in local mode, where they are one JVM, {_BEANS}"
+_RECORDER = "the recorder, in the driver's JVM"
+_AGENT = "the hooks' agent, which drains it"
+_SENDER = "the hooks' sender"
 _PEAK = "the peak since the heartbeat before"
 
 _JVM: tuple[tuple[str, Type, str, str, str], ...] = (
@@ -113,32 +116,32 @@ _CLUSTER: tuple[tuple[str, str, str, str], ...] = (
     (names.NUM_RUNNING_JOBS, "SQLExecutionStart, QueryIdleEvent, JobStart", "Jobs that run.", ""),
 )
 _HOOKS: tuple[tuple[str, Type, str, str, str], ...] = (
-    (names.HOOKS_EVENTS, "counter", "", "recorder", "Listener events that the recorder took."),
-    (names.HOOKS_RECORD_TIME, "counter", "ns", "recorder", "Time that the recorder spent in them."),
-    (names.HOOKS_DRAIN_TIME, "gauge", "ns", "agent", "Time that the latest drain took."),
-    (names.HOOKS_BYTES, "counter", "bytes", "agent", "Bytes drained from the recorder."),
+    (names.HOOKS_EVENTS, "counter", "", _RECORDER, "Listener events that the recorder took."),
+    (names.HOOKS_RECORD_TIME, "counter", "ns", _RECORDER, "Time that the recorder spent in them."),
+    (names.HOOKS_DRAIN_TIME, "gauge", "ns", _AGENT, "Time that the latest drain took."),
+    (names.HOOKS_BYTES, "counter", "bytes", _AGENT, "Bytes drained from the recorder."),
     (
         names.HOOKS_DROPPED_RECORDS,
         "counter",
         "",
-        "recorder",
+        _RECORDER,
         "Records given up for want of room: counts are too small.",
     ),
     (
         names.HOOKS_DROPPED_LIVE,
         "counter",
         "",
-        "recorder",
+        _RECORDER,
         "Live updates given up for want of room; the task's end tells the same.",
     ),
-    (names.HOOKS_FAULTS, "counter", "", "agent", "Events that the hooks could not take in."),
-    (names.HOOKS_SENT_BYTES, "counter", "bytes", "sender", "Bytes of all pushes."),
-    (names.HOOKS_FRAME_BYTES, "gauge", "bytes", "sender", "Bytes of the push before this one; absent in the first."),
+    (names.HOOKS_FAULTS, "counter", "", _AGENT, "Events that the hooks could not take in."),
+    (names.HOOKS_SENT_BYTES, "counter", "bytes", _SENDER, "Bytes of all pushes."),
+    (names.HOOKS_FRAME_BYTES, "gauge", "bytes", _SENDER, "Bytes of the push before this one; absent in the first."),
     (
         names.HOOKS_ACKNOWLEDGED_AGE,
         "gauge",
         "ms",
-        "sender",
+        _SENDER,
         "Time since the collector took the frames before these; absent until it has taken some.",
     ),
 )
@@ -171,7 +174,7 @@ METRICS: tuple[Metric, ...] = (
     *(Metric(name, kind, unit, "driver", _BEANS, text, formula) for name, kind, unit, text, formula in _JVM),
     *(Metric(name, kind, unit, "hooks", source, text) for name, kind, unit, source, text in _HOOKS),
     *(
-        Metric(name, "counter", "", "hooks", "sender", f"Pushes that {_PUSHED[outcome]}.")
+        Metric(name, "counter", "", "hooks", _SENDER, f"Pushes that {_PUSHED[outcome]}.")
         for outcome, name in names.HOOKS_PUSHES.items()
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from streamgauge import names
 from streamgauge.catalogue.metric import MICRO_BATCHES, PROGRESS, Metric, Scope, metered
 
-_COUNTED = "TaskEnd, and ExecutorMetricsUpdate while the task runs; DriverAccumUpdates where no task does the work"
+_COUNTED = "TaskEnd, ExecutorMetricsUpdate, DriverAccumUpdates"
 _TIMED = "SQLExecutionStart, TaskStart, TaskEnd, StageCompleted, QueryProgressEvent"
 _SHUFFLED = "TaskStart, TaskEnd, StageCompleted"
 
@@ -52,7 +52,7 @@ def _rows(scope: Scope) -> tuple[Metric, ...]:
 
 
 def _read(name: str, unit: str, text: str, formula: str) -> Metric:
-    return Metric(name, "counter", unit, "vertex", _COUNTED, text, formula)
+    return Metric(name, "counter", unit, "vertex", "TaskEnd, ExecutorMetricsUpdate", text, formula)
 
 
 _NETWORK: tuple[Metric, ...] = (
@@ -342,8 +342,7 @@ PATTERNS: tuple[Metric, ...] = (
         _LATENCY,
         name=f"{names.LATENCY}.source_id.<source>.{_AT}",
         type="gauge",
-        help="Statistics of a source's markers at an operator, one of "
-        f"{', '.join(names.LATENCY_STATISTICS)}; with latency_granularity operator.",
+        help="A statistic of the markers of a source at an operator; with latency_granularity operator.",
     ),
     replace(
         _LATENCY,

@@ -10,7 +10,7 @@ from spark_hooks.plan import Operator
 from spark_hooks.progress import Source, read
 from spark_hooks.records import QueryProgress
 from spark_hooks.sources import METRICS, NAME_CHARS, Sources
-from streamgauge import names
+from streamgauge import catalogue, names
 
 
 def scan(identity: str, leaf: int, node: str = "MicroBatchScan") -> Operator:
@@ -39,6 +39,14 @@ def test_rows_add_up_over_the_run() -> None:
     assert sources.metrics([("v", scan("a", 0))]) == {
         ("v", "a"): {names.INPUT_ROWS: 7, names.PROCESSED_RATE: 20.0},
     }
+
+
+def test_every_metric_of_a_source_is_in_the_catalogue() -> None:
+    """But those that a connector names."""
+    sources = told(Source("kafka", 3, 30.0, 15.0, {"avgOffsetsBehindLatest": "0.5"}))
+    [found] = sources.metrics([("v", scan("a", 0))]).values()
+    assert found.pop("avgOffsetsBehindLatest") == 0.5
+    assert {metric.name for metric in catalogue.METRICS if metric.scope == "coordinator"} == set(found)
 
 
 def test_equal_scans_of_two_vertices_are_kept_apart() -> None:
