@@ -21,13 +21,13 @@ class Source(msgspec.Struct, rename="camel"):
     """
 
     description: str = ""
-    start_offset: Any = None
-    end_offset: Any = None
-    latest_offset: Any = None
     num_input_rows: int = 0
     input_rows_per_second: float | None = None
     processed_rows_per_second: float | None = None
     metrics: dict[str, str] | None = None
+    start_offset: Any = None
+    end_offset: Any = None
+    latest_offset: Any = None
 
 
 class Sink(msgspec.Struct, rename="camel"):

@@ -50,6 +50,8 @@ TOTALS = {
 }
 """A vertex's totals in the order of its counters, with the other name of each."""
 
+TRANSIENT = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
+
 Table = dict[tuple[str, str], list[float | str]]
 """(operator id or '', metric) → a value a subtask; NaN as a word, since it equals nothing."""
 
@@ -73,8 +75,26 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
     found.setdefault(("", "numRecordsInPerSecond"), ["NaN"] * vertex.size)
     if vertex.inputs:
         found["", "currentInputWatermark"] = [job.watermark_ms] * vertex.size
-    for metric in () if ended else ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond"):
-        found["", metric] = ["NaN"] * vertex.size
+    for metric, values in time_columns(vertex).items():
+        if not (ended and metric in TRANSIENT):
+            found["", metric] = plain(np.pad(values, (0, vertex.size - len(values))))
+    return found
+
+
+def time_columns(vertex: JobVertex) -> dict[str, Any]:
+    """What its time shares tell; a subtask that they have not seen has no figures."""
+    shares, times, unknown = vertex.shares.shares(), vertex.shares.accumulated(), np.full(vertex.size, np.nan)
+    found: dict[str, Any] = {"busyTimeMsPerSecond": unknown, "backPressuredTimeMsPerSecond": unknown}
+    if shares is not None and shares.present.any():
+        busy = np.where(shares.present, shares.busy, np.nan)
+        found["busyTimeMsPerSecond"] = np.pad(busy, (0, vertex.size - len(busy)), constant_values=np.nan)
+        found["idleTimeMsPerSecond"] = shares.idle
+        found["backPressuredTimeMsPerSecond"] = shares.back_pressured
+        found["slotWaitTimeMsPerSecond"] = shares.slot_wait
+    if vertex.shares.size:
+        found["accumulateBusyTimeMs"], found["accumulateIdleTimeMs"] = times.busy, times.idle
+        found["accumulateBackPressuredTimeMs"] = times.back_pressured
+        found["isBackPressured"] = vertex.shares.is_back_pressured
     return found
 
 
@@ -157,6 +177,8 @@ class Driver:
                 self.apply(task.end((rows, self.random.randint(0, 9)), succeeded=self.random.random() < 0.8))
 
     def tick(self) -> None:
+        self.clock.advance(5000)
+        self.model.time.look(self.clock.now_ms(), self.clock.monotonic_ns())
         self.model.tick()
 
     def end_batch(self) -> None:
