@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from spark_hooks import plan
+from spark_hooks import buffers, plan
+from spark_hooks.alignment import align
 from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
+from spark_hooks.executors import Executors
 from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
 from spark_hooks.progress import Progress, milliseconds
+from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
 from spark_hooks.steady import SteadyTime
-from spark_hooks.timeline import Timeline
+from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
+from streamgauge.clock import SystemClock
 
 if TYPE_CHECKING:
     from spark_hooks.stages import Execution
@@ -45,6 +49,7 @@ class Job:
         checkpoint_path: Where a query keeps its offsets and state.
         from_start: None of its micro-batches had ended when it was first seen.
         time: Turns Spark's times into steady ones.
+        executors: The application's.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Job:
         checkpoint_path: str | None = None,
         from_start: bool = True,
         time: SteadyTime | None = None,
+        executors: Executors | None = None,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
@@ -69,6 +75,7 @@ class Job:
         self.checkpoint_path = checkpoint_path or ""
         self.timeline = Timeline()
         self._time = time or SteadyTime()
+        self._executors = executors or Executors("", 1, SystemClock())
         self.checkpoints = Checkpoints(attempt.start_ms, from_start)
         self.watermark_ms = NO_WATERMARK_MS
         self.state: wire.JobState = state
@@ -189,7 +196,7 @@ class Job:
         self.start(time_ms)
         if batch_id < 0:
             return None
-        self.timeline.begin(batch_id, self._time.of(time_ms), execution)
+        self._settle(self.timeline.begin(batch_id, self._time.of(time_ms), execution))
         return self.checkpoints.begin(batch_id, time_ms)
 
     def executed(self, execution: Execution, time_ms: int, error: str | None) -> None:
@@ -210,9 +217,9 @@ class Job:
         """A micro-batch that began at `trigger_ms` ended."""
         self.checkpoints.complete(event, trigger_ms)
         begin_ms = self._time.of(trigger_ms)
-        self.timeline.complete(
-            event.batch_id, begin_ms, begin_ms + max(event.duration_ms.get("triggerExecution", 0), 0)
-        )
+        end_ms = begin_ms + max(event.duration_ms.get("triggerExecution", 0), 0)
+        for batch in self.timeline.complete(event.batch_id, begin_ms, end_ms):
+            self._settle(batch)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
         if watermark_ms > 0:
@@ -262,7 +269,7 @@ class Job:
 
     def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
-        self.timeline.end(self._time.of(time_ms))
+        self._settle(self.timeline.end(self._time.of(time_ms)))
         self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 
@@ -290,8 +297,31 @@ class Job:
             for operator in self.vertices[vertex_id].operators
         )
 
+    def look(self) -> None:
+        """Bring what is told of the batch under way up to now."""
+        batch = self.timeline.batch
+        if batch is not None:
+            self._look(batch, self._time.now_ms if batch.executed_ms < 0 else None)
+
+    def _settle(self, batch: Batch | None) -> None:
+        """Take in all that a batch which has ended tells."""
+        if batch is not None:
+            self._look(batch, None)
+
+    def _look(self, batch: Batch, now_ms: int | None) -> None:
+        shuffles = Shuffles(batch, self.vertices)
+        align(shuffles, batch, self.vertices.values(), now_ms)
+        for vertex in self.vertices.values():
+            vertex.buffers.fill(shuffles.ran(vertex.id), self._executors)
+        if batch.executed_ms < 0 and batch.end_ms < 0:
+            buffers.queue(shuffles, self.vertices.values(), self._executors)
+        else:
+            for vertex in self.vertices.values():
+                vertex.buffers.empty()
+
     def tick(self) -> None:
         """Update all rates, once every 5 s."""
+        self.look()
         for vertex in self.vertices.values():
             vertex.tick()
 

@@ -1,0 +1,101 @@
+"""How long a vertex waits within a micro-batch: for its turn, and for the last part of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_hooks.shuffles import Shuffles
+from streamgauge import names
+
+if TYPE_CHECKING:
+    from spark_hooks.timeline import Batch
+    from spark_hooks.vertex import JobVertex
+
+MS_IN_NS = 1_000_000
+
+Times = npt.NDArray[np.int64]
+Column = tuple[str, Times, npt.NDArray[np.bool_]]
+
+
+class Alignment:
+    """
+    A vertex's alignment and start delay by subtask, of the latest micro-batch that told each. Not thread safe.
+
+    `revision` grows with every change.
+    """
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self._aligned_ns = np.zeros(0, dtype=np.int64)
+        self._delay_ns = np.zeros(0, dtype=np.int64)
+
+    def register(self, rows: int) -> None:
+        """Have `rows` subtasks at least; of a new one nothing is known."""
+        more = rows - self._aligned_ns.size
+        if more > 0:
+            unknown = np.full(more, -1, dtype=np.int64)
+            self._aligned_ns = np.concatenate([self._aligned_ns, unknown])
+            self._delay_ns = np.concatenate([self._delay_ns, unknown])
+            self.revision += 1
+
+    def note(self, subtasks: int, aligned_ms: int | None, delay_ms: int | None) -> None:
+        """Take in what a micro-batch tells of the first `subtasks`; None where it tells nothing."""
+        for column, told_ms in ((self._aligned_ns, aligned_ms), (self._delay_ns, delay_ms)):
+            told = column[:subtasks]
+            if told_ms is not None and (told != told_ms * MS_IN_NS).any():
+                told[:] = told_ms * MS_IN_NS
+                self.revision += 1
+
+    def columns(self) -> Iterator[Column]:
+        """Return what is known: metric, values, whether there is one; arrays are the caller's."""
+        for metric, values in (
+            (names.CHECKPOINT_ALIGNMENT_TIME, self._aligned_ns),
+            (names.CHECKPOINT_START_DELAY, self._delay_ns),
+        ):
+            present = values >= 0
+            if present.any():
+                yield metric, np.where(present, values, 0), present
+
+
+def align(shuffles: Shuffles, batch: Batch, vertices: Iterable[JobVertex], now_ms: int | None) -> None:
+    """
+    Take in what a micro-batch tells of the vertices' alignment so far.
+
+    Alignment is last − first finish of the tasks whose shuffles a vertex reads, and first finish to now while they
+    have not all finished; start delay is the vertex's first launch − the batch's begin.
+
+    Args:
+        now_ms: Steady; None once nothing goes on any more.
+    """
+    for vertex in vertices:
+        ran = shuffles.ran(vertex.id)
+        delay_ms = max(ran[0].stage.first_ms - batch.begin_ms, 0) if ran else None
+        aligned_ms = _aligned_ms(shuffles, vertex, now_ms)
+        if aligned_ms is not None or delay_ms is not None:
+            vertex.alignment.note(ran[-1].stage.tasks if ran else vertex.parallelism, aligned_ms, delay_ms)
+
+
+def _aligned_ms(shuffles: Shuffles, vertex: JobVertex, now_ms: int | None) -> int | None:
+    """Return how long the vertex's input has been complete in part only; None where nothing writes it."""
+    sources = shuffles.sources(vertex)
+    writers = [writer for source in sources if (writer := shuffles.writer(source)) is not None]
+    if not writers:
+        return None
+    started = shuffles.reader(vertex.id, max(writers, key=lambda writer: writer.stage.first_ms)) is not None
+    finishes: list[int] = []
+    waits = not started and any(map(shuffles.awaited, sources))
+    for writer in writers:
+        finished = shuffles.finished(writer)
+        finishes.extend(won.finished_ms for won in finished)
+        # A stage of which adaptive execution has no need any more ends before all of its tasks have.
+        waits |= len(finished) < writer.stage.tasks and bool(writer.stage.running or not started)
+    if not finishes:
+        return 0
+    last_ms = max(finishes)
+    if waits and now_ms is not None:
+        last_ms = max(last_ms, now_ms)
+    return last_ms - min(finishes)
