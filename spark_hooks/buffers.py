@@ -135,8 +135,13 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What a stage's finished tasks have written: by subtask, and block and byte totals by executor."""
+    """
+    What a stage's finished tasks have written: by subtask, and block and byte totals by executor.
 
+    `partitions` is what the plan parts it into.
+    """
+
+    partitions: int
     subtasks: _Longs
     bytes: _Longs
     total_bytes: int
@@ -195,14 +200,13 @@ class _Look:
         """Return the blocks and bytes that wait for those which read the vertex's shuffle."""
         lengths, sizes = np.zeros((2, vertex.size), dtype=np.int64)
         writer = self._shuffles.writer(vertex.id)
-        if writer is not None and writer.bound.plan_vertex.writes is not None:
+        if writer is not None:
             written = self._wrote(vertex.id, writer)
             readers = self._shuffles.readers(vertex.id, writer)
-            blocks, left = writer.bound.plan_vertex.writes.partitions, written.total_bytes
-            if any(each.parallelism for each, _ in readers):
-                # What several vertices read is there until the last of them has it.
-                awaited = [self._awaits(vertex.id, each, reader, written) for each, reader in readers]
-                blocks, left = max(each.blocks for each in awaited), max(each.bytes for each in awaited)
+            awaited = [self._awaits(vertex.id, each, reader, written) for each, reader in readers]
+            # What several vertices read is there until the last of them has it.
+            blocks = max((each.blocks for each in awaited), default=written.partitions)
+            left = max((each.bytes for each in awaited), default=written.total_bytes)
             lengths[written.subtasks] = blocks
             sizes[written.subtasks] = written.bytes * (left / max(written.total_bytes, 1))
         return lengths, sizes
@@ -246,7 +250,12 @@ class _Look:
                 blocks_on[each.executor] = blocks_on.get(each.executor, 0) + 1
                 bytes_on[each.executor] = bytes_on.get(each.executor, 0) + size
             found = self._written[vertex_id] = _Written(
-                _subtasks(won), np.array(sizes, dtype=np.int64), sum(sizes), blocks_on, bytes_on
+                0 if writes is None else writes.partitions,
+                _subtasks(won),
+                np.array(sizes, dtype=np.int64),
+                sum(sizes),
+                blocks_on,
+                bytes_on,
             )
         return found
 
@@ -254,7 +263,8 @@ class _Look:
         unfinished = np.zeros(vertex.size, dtype=np.bool_)
         if reader is None:
             unfinished[: vertex.parallelism] = True
-            return _Awaited(unfinished, vertex.parallelism, written.total_bytes)
+            # Of one that has never run the plan alone tells how many they are.
+            return _Awaited(unfinished, vertex.parallelism or written.partitions, written.total_bytes)
         stage = reader.stage
         if stage.completed_ms >= 0:
             return _Awaited(unfinished, 0, 0)

@@ -47,14 +47,19 @@ TOTALS = {
     "numBuffersInLocal": ("Shuffle.Netty.Input.numBuffersInLocal",),
     "numBuffersInRemote": ("Shuffle.Netty.Input.numBuffersInRemote",),
     "numBytesOut": (),
+    "numBytesSpilled": (),
 }
 """A vertex's totals in the order of its counters, with the other name of each."""
 
-Table = dict[tuple[str, str], list[float | str]]
-"""(operator id or '', metric) → a value a subtask; NaN as a word, since it equals nothing."""
+Table = dict[tuple[str, str], list[float | str | None]]
+"""(operator id or '', metric) → a value a subtask; NaN as a word, since it equals nothing, None for none."""
 
 
-def plain(values: Any) -> list[float | str]:
+def told(values: Any, present: Any) -> list[float | str | None]:
+    return [value if there else None for value, there in zip(plain(values), present.tolist(), strict=True)]
+
+
+def plain(values: Any) -> list[float | str | None]:
     return ["NaN" if math.isnan(value) else value for value in np.asarray(values).tolist()]
 
 
@@ -73,6 +78,12 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
     found.setdefault(("", "numRecordsInPerSecond"), ["NaN"] * vertex.size)
     if vertex.inputs:
         found["", "currentInputWatermark"] = [job.watermark_ms] * vertex.size
+    if vertex.start_ms >= 0:
+        for metric, prefix, values, present in vertex.buffers.columns():
+            there = np.ones(vertex.size, dtype=bool) if present is None else present
+            found["", prefix + metric] = found["", "buffers." + metric] = told(values, there)
+        for metric, values, present in vertex.alignment.columns():
+            found["", metric] = told(values, present)
     for metric in () if ended else ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond"):
         found["", metric] = ["NaN"] * vertex.size
     return found
@@ -80,7 +91,7 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
 
 def held_columns(groups: dict[str, Columns]) -> Table:
     return {
-        (operator, metric): plain(column.values)
+        (operator, metric): plain(column.values) if column.present is None else told(column.values, column.present)
         for operator, columns in groups.items()
         for metric, column in columns.items()
     }
