@@ -69,7 +69,7 @@ def align(shuffles: Shuffles, batch: Batch, vertices: Iterable[JobVertex], now_m
     have not all finished; start delay is the vertex's first launch − the batch's begin.
 
     Args:
-        now_ms: Steady; None once nothing goes on any more.
+        now_ms: Steady, not past the end of the batch's executions; None while no clock was looked at.
     """
     for vertex in vertices:
         ran = shuffles.ran(vertex.id)

@@ -299,25 +299,22 @@ class Job:
 
     def look(self) -> None:
         """Bring what is told of the batch under way up to now."""
-        batch = self.timeline.batch
-        if batch is not None:
-            self._look(batch, self._time.now_ms if batch.executed_ms < 0 else None)
+        if self.timeline.batch is not None:
+            self._settle(self.timeline.batch)
 
     def _settle(self, batch: Batch | None) -> None:
-        """Take in all that a batch which has ended tells."""
-        if batch is not None:
-            self._look(batch, None)
-
-    def _look(self, batch: Batch, now_ms: int | None) -> None:
-        shuffles = Shuffles(batch, self.vertices)
-        align(shuffles, batch, self.vertices.values(), now_ms)
-        for vertex in self.vertices.values():
+        """Take in all that a batch tells, which may have ended."""
+        if batch is None:
+            return
+        shuffles, vertices = Shuffles(batch, self.vertices), self.vertices.values()
+        over_ms = batch.executed_ms if batch.executed_ms >= 0 else batch.end_ms
+        align(shuffles, batch, vertices, self._time.now_ms if over_ms < 0 else over_ms)
+        for vertex in vertices:
             vertex.buffers.fill(shuffles.ran(vertex.id), self._executors)
-        if batch.executed_ms < 0 and batch.end_ms < 0:
-            buffers.queue(shuffles, self.vertices.values(), self._executors)
-        else:
-            for vertex in self.vertices.values():
+            if over_ms >= 0:
                 vertex.buffers.empty()
+        if over_ms < 0:
+            buffers.queue(shuffles, vertices, self._executors)
 
     def tick(self) -> None:
         """Update all rates, once every 5 s."""
