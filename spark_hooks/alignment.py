@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from spark_hooks.shuffles import Shuffles
+from spark_hooks.shuffles import Ran, Shuffles
 from streamgauge import names
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Alignment:
 
     def __init__(self) -> None:
         self.revision = 0
+        self._state: object = None
         self._aligned_ns = np.zeros(0, dtype=np.int64)
         self._delay_ns = np.zeros(0, dtype=np.int64)
 
@@ -41,6 +42,13 @@ class Alignment:
             self._aligned_ns = np.concatenate([self._aligned_ns, unknown])
             self._delay_ns = np.concatenate([self._delay_ns, unknown])
             self.revision += 1
+
+    def moved(self, state: object) -> bool:
+        """Remember what the figures are made of; return whether it is not what it was."""
+        if state == self._state:
+            return False
+        self._state = state
+        return True
 
     def note(self, subtasks: int, aligned_ms: int | None, delay_ms: int | None) -> None:
         """Take in what a micro-batch tells of the first `subtasks`; None where it tells nothing."""
@@ -73,29 +81,37 @@ def align(shuffles: Shuffles, batch: Batch, vertices: Iterable[JobVertex], now_m
     """
     for vertex in vertices:
         ran = shuffles.ran(vertex.id)
-        delay_ms = max(ran[0].stage.first_ms - batch.begin_ms, 0) if ran else None
-        aligned_ms = _aligned_ms(shuffles, vertex, now_ms)
-        if aligned_ms is not None or delay_ms is not None:
+        sources = shuffles.sources(vertex)
+        writers = [writer for source in sources if (writer := shuffles.writer(source)) is not None]
+        if not ran and not writers:
+            continue
+        started = bool(writers) and shuffles.reader(vertex.id, max(writers, key=_launched)) is not None
+        awaited = not started and any(map(shuffles.awaited, sources))
+        first_ms = ran[0].stage.first_ms if ran else None
+        state = (batch.id, batch.begin_ms, first_ms, started, awaited, *(writer.state for writer in writers))
+        grows = awaited or any(_unfinished(writer, started) for writer in writers)
+        if vertex.alignment.moved((now_ms, state) if grows else state):
+            delay_ms = None if first_ms is None else max(first_ms - batch.begin_ms, 0)
+            aligned_ms = _aligned_ms(shuffles, writers, now_ms if grows else None) if writers else None
             vertex.alignment.note(ran[-1].stage.tasks if ran else vertex.parallelism, aligned_ms, delay_ms)
 
 
-def _aligned_ms(shuffles: Shuffles, vertex: JobVertex, now_ms: int | None) -> int | None:
-    """Return how long the vertex's input has been complete in part only; None where nothing writes it."""
-    sources = shuffles.sources(vertex)
-    writers = [writer for source in sources if (writer := shuffles.writer(source)) is not None]
-    if not writers:
-        return None
-    started = shuffles.reader(vertex.id, max(writers, key=lambda writer: writer.stage.first_ms)) is not None
-    finishes: list[int] = []
-    waits = not started and any(map(shuffles.awaited, sources))
-    for writer in writers:
-        finished = shuffles.finished(writer)
-        finishes.extend(won.finished_ms for won in finished)
-        # A stage of which adaptive execution has no need any more ends before all of its tasks have.
-        waits |= len(finished) < writer.stage.tasks and bool(writer.stage.running or not started)
+def _launched(ran: Ran) -> int:
+    return ran.stage.first_ms
+
+
+def _unfinished(writer: Ran, started: bool) -> bool:
+    """Whether a stage's output is still to grow; once it is read only where some of it was lost."""
+    stage = writer.stage
+    # One of which adaptive execution has no need any more ends before all of its tasks have.
+    waits = not started and len(stage.won) < stage.tasks
+    return stage.completed_ms < 0 and (waits or bool(stage.running))
+
+
+def _aligned_ms(shuffles: Shuffles, writers: Iterable[Ran], now_ms: int | None) -> int:
+    """Return how long the vertex's input has been complete in part only; it still is where `now_ms` is told."""
+    finishes = [won.finished_ms for writer in writers for won in shuffles.finished(writer)]
     if not finishes:
         return 0
     last_ms = max(finishes)
-    if waits and now_ms is not None:
-        last_ms = max(last_ms, now_ms)
-    return last_ms - min(finishes)
+    return (last_ms if now_ms is None else max(last_ms, now_ms)) - min(finishes)

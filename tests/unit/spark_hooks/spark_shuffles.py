@@ -48,9 +48,7 @@ class Shuffled(Run):
     def launch(
         self, of: records.Stage, partition: int, at_ms: int = 0, executor: str = "1", stage_attempt: int = 0
     ) -> Task:
-        task = Task(
-            self.ids, of, partition, stage_attempt=stage_attempt, launch_ms=BEGIN_MS + at_ms, executor=executor
-        )
+        task = Task(self.ids, of, partition, stage_attempt=stage_attempt, launch_ms=BEGIN_MS + at_ms, executor=executor)
         self.apply(task.start())
         return task
 

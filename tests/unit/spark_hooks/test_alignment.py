@@ -74,9 +74,7 @@ def test_alignment_of_a_single_upstream_task_is_nothing() -> None:
 def test_alignment_is_over_all_shuffles_that_are_read() -> None:
     """From the first finish on one side of a join to the last on the other; both are known from the first task on."""
     run = Joined()
-    stages = [
-        run.named_stage(1, "MicroBatchScan", name, "Exchange", shuffles=True) for name in ("Filter", "Generate")
-    ]
+    stages = [run.named_stage(1, "MicroBatchScan", name, "Exchange", shuffles=True) for name in ("Filter", "Generate")]
     run.side(stages[0], run.left, run.launch(stages[0], 0, 100), 50)
     run.side(stages[1], run.right, run.launch(stages[1], 0, 300), 400)
     run.launch(run.named_stage(1, "Exchange", "SortMergeJoin", "WriteToDataSourceV2"), 0, 800)
@@ -96,9 +94,16 @@ def test_alignment_waits_for_a_side_that_is_to_come(there: bool) -> None:
         ids = run.ids
         run.right = ids.shuffle(empty(ids))
         plan = run.plan.children[0]
-        run.apply(run.execution.replan(records.PlanNode(run.plan.name, run.plan.description, run.plan.metrics, (
-            records.PlanNode(plan.name, plan.description, plan.metrics, (run.left, run.right)),
-        ))))
+        run.apply(
+            run.execution.replan(
+                records.PlanNode(
+                    run.plan.name,
+                    run.plan.description,
+                    run.plan.metrics,
+                    (records.PlanNode(plan.name, plan.description, plan.metrics, (run.left, run.right)),),
+                )
+            )
+        )
     of = run.named_stage(1, "MicroBatchScan", "Filter", "Exchange", shuffles=True)
     run.side(of, run.left, run.launch(of, 0, 100), 50)
     run.complete(of, 150)

@@ -137,7 +137,9 @@ def test_of_several_readers_the_furthest_behind_tells() -> None:
         tasks = [run.launch(readers, partition, 200) for partition in range(2)]
         seen = []
         for task in tasks:
-            run.apply(task.end((*updates(run.shared, {"Exchange.local bytes read": 50}), accumulator(run.plan, name), 1)))
+            run.apply(
+                task.end((*updates(run.shared, {"Exchange.local bytes read": 50}), accumulator(run.plan, name), 1))
+            )
             seen.append((run.told(SOURCE, "outputQueueLength"), run.told(SOURCE, "outputQueueSize")))
         run.complete(readers, 300)
         return seen
