@@ -69,24 +69,24 @@ class Buffers:
         self._state = state
         return True
 
-    def queue(self, out: tuple[_Longs, _Longs], came: tuple[_Longs, _Longs], in_flight_bytes: int) -> None:
+    def queue(self, out: tuple[_Longs, _Longs], came: tuple[_Longs, _Longs], in_flight_bytes: float) -> None:
         """
         Replace what waits.
 
         Args:
             out, came: Blocks and bytes that wait behind each subtask and before it, shape (subtasks,).
-            in_flight_bytes: What a task fetches at once.
+            in_flight_bytes: What a task fetches at once; NaN where it is not known.
         """
         self._out_lengths, self._out_bytes = out
         self._in_lengths, self._in_bytes = came
-        self._in_usage = np.minimum(self._in_bytes / max(in_flight_bytes, 1), 1.0)
+        self._in_usage = np.where(self._in_bytes > 0, np.minimum(self._in_bytes / in_flight_bytes, 1.0), 0.0)
         self.revision += 1
 
     def empty(self) -> None:
         """Nothing waits any more."""
         if self.moved(None):
             nothing = np.zeros(self._sampled.size, dtype=np.int64)
-            self.queue((nothing, nothing), (nothing, nothing), 1)
+            self.queue((nothing, nothing), (nothing, nothing), np.nan)
 
     def fill(self, stages: Iterable[Ran], executors: Executors) -> None:
         """Take in how much memory the tasks that have run held at most, over their slot's share."""
@@ -112,19 +112,22 @@ class Buffers:
         self._newest = (self._newest + 1) % SAMPLES
         self._samples[self._newest] = self._in_usage
         self._sampled += self._sampled < SAMPLES
-        if (self._mean() != before).any():
+        if not np.array_equal(self._mean(), before, equal_nan=True):
             self.revision += 1
 
     def columns(self) -> Iterator[Column]:
         """Return everything: name, its present prefix, values, whether there is one; arrays are the caller's."""
-        known = ~np.isnan(self._out_usage)
         yield names.OUTPUT_QUEUE_LENGTH, names.OUTPUT_BUFFERS, self._out_lengths.copy(), None
         yield names.OUTPUT_QUEUE_SIZE, names.OUTPUT_BUFFERS, self._out_bytes.copy(), None
-        if known.any():
-            yield names.OUT_POOL_USAGE, names.OUTPUT_BUFFERS, np.where(known, self._out_usage, 0.0), known
         yield names.INPUT_QUEUE_LENGTH, names.INPUT_BUFFERS, self._in_lengths.copy(), None
         yield names.INPUT_QUEUE_SIZE, names.INPUT_BUFFERS, self._in_bytes.copy(), None
-        yield names.IN_POOL_USAGE, names.INPUT_BUFFERS, self._mean(), None
+        for metric, prefix, usage in (
+            (names.OUT_POOL_USAGE, names.OUTPUT_BUFFERS, self._out_usage),
+            (names.IN_POOL_USAGE, names.INPUT_BUFFERS, self._mean()),
+        ):
+            known = ~np.isnan(usage)
+            if known.any():
+                yield metric, prefix, np.where(known, usage, 0.0), known
 
     def _mean(self) -> _Floats:
         # Of a subtask that was not sampled yet it is what it is now.

@@ -48,7 +48,7 @@ class Executors:
     """
     All executors of one application. Not thread safe.
 
-    `in_flight_bytes` is what a task fetches from the others at once.
+    `in_flight_bytes` is what a task fetches from the others at once, NaN where it is not known.
 
     Args:
         app_id: Spark's application id, the first part of an executor's id.
@@ -64,7 +64,7 @@ class Executors:
         self._tasks: dict[int, tuple[str, str]] = {}
         self._blocks: dict[str, tuple[str, int]] = {}
         self._heap_bytes: float = math.nan
-        self.in_flight_bytes = size(IN_FLIGHT, MIB) or 0
+        self.in_flight_bytes: float = math.nan
         self._driver: dict[str, wire.Scalar] = {}
         self._driver_garbage = GarbageRates()
 
@@ -94,7 +94,8 @@ class Executors:
         elif isinstance(event, records.Environment):
             heap_bytes = size(event.settings.get("spark.executor.memory", EXECUTOR_MEMORY), MIB)
             self._heap_bytes = math.nan if heap_bytes is None else heap_bytes
-            self.in_flight_bytes = size(event.settings.get("spark.reducer.maxSizeInFlight", IN_FLIGHT), MIB) or 0
+            in_flight_bytes = size(event.settings.get("spark.reducer.maxSizeInFlight", IN_FLIGHT), MIB)
+            self.in_flight_bytes = math.nan if in_flight_bytes is None else in_flight_bytes
 
     def tick(self, driver: Mapping[str, wire.Scalar]) -> dict[str, wire.Scalar]:
         """

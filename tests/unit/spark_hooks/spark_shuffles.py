@@ -24,6 +24,7 @@ class Shuffled(Run):
 
     def __init__(self, executors: int = 2) -> None:
         super().__init__()
+        self.apply(records.Environment("", "", (), (), {}))
         for number in range(1, executors + 1):
             self.executor(str(number))
 

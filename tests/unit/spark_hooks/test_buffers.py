@@ -253,13 +253,16 @@ def test_input_memory_is_the_mean_of_a_minute() -> None:
         assert run.told(READER, "inPoolUsage") == [left / 12]
 
 
-def test_what_is_fetched_at_once_is_sparks_setting() -> None:
-    """Without a unit it counts MiB."""
+@pytest.mark.parametrize(
+    ("setting", "usage"), [("2", [0.25]), ("1m", [0.5]), ("*** (redacted)", [])], ids=["MiB", "suffix", "hidden"]
+)
+def test_what_is_fetched_at_once_is_sparks_setting(setting: str, usage: list[float]) -> None:
+    """Without a unit it counts MiB; where it cannot be read nobody knows."""
     run = Shuffled()
-    run.apply(records.Environment("", "", (), (), {"spark.reducer.maxSizeInFlight": "2"}))
+    run.apply(records.Environment("", "", (), (), {"spark.reducer.maxSizeInFlight": setting}))
     run.launch(run.reduce_stage(1), 0, 200, "2")
     run.wrote(run.launch(run.map_stage(1), 0), 512 * 1024)
-    assert run.told(READER, "inPoolUsage") == [0.25]
+    assert run.told(READER, "inPoolUsage") == usage
 
 
 # ---- What is spilled
