@@ -145,6 +145,7 @@ class Model:
                 checkpoint_path=event.checkpoint,
                 from_start=event.batch < 0,
                 time=self.time,
+                executors=self._executors,
             )
         )
 
@@ -291,7 +292,7 @@ class Model:
             if any(row in updates for operator in vertex.operators if not operator.sink for row in operator.rows):
                 bound = job.bind(vertex, execution.own)
                 bound.vertex.run_stage(1)
-                bound.vertex.counters.add(0, bound.counts(updates, 0))
+                bound.vertex.counters.add(0, bound.counts(updates))
 
     def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
@@ -331,7 +332,8 @@ class Model:
     def _begin_batch_job(self, root: Execution) -> None:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
         first_line = root.description.partition("\n")[0]
-        job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)), time=self.time)
+        attempt = wire.Attempt(root.time_ms, str(root.id))
+        job = Job(jid, "BATCH", first_line, self._app.name, attempt, time=self.time, executors=self._executors)
         job.timeline.begin(-1, self.time.of(root.time_ms), root)
         job.settings = root.settings
         root.job = self._add(job)
@@ -386,7 +388,7 @@ class Model:
             return
         for bound in stage.vertices():
             bound.vertex.register(partition + 1)
-            bound.vertex.counters.show_live(stage.id, partition, event.task, bound.counts(updates, 0))
+            bound.vertex.counters.show_live(stage.id, partition, event.task, bound.counts(updates))
 
     @_apply.register
     def _(self, event: records.TaskEnd) -> None:
@@ -422,9 +424,9 @@ class Model:
             self.time.of(event.finish_ms),
             event.executor,
             event.peak_bytes,
+            event.spilled_bytes,
         )
-        stage.won[event.partition] = won
-        stage.count(won)
+        stage.win(won)
         if stage.execution.tasks is not None:
             stage.execution.tasks.note(stage)
 

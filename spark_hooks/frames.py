@@ -181,6 +181,7 @@ class Frames:
         return channel.configuration if channel.note(_CONFIGURATION, channel.configuration) else None
 
     def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
+        job.look()
         head = self._head(job.jid, job.attempt)
         channel = self._channels[(job.jid, job.attempt)]
         if channel.revision != job.revision:

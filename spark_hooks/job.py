@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from spark_hooks import plan
+from spark_hooks import buffers, plan
+from spark_hooks.alignment import align
 from spark_hooks.backlog import Backlog
 from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
+from spark_hooks.executors import Executors
 from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
 from spark_hooks.progress import Progress, milliseconds
+from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
 from spark_hooks.spans import Spans
 from spark_hooks.steady import SteadyTime
 from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
+from streamgauge.clock import SystemClock
 
 if TYPE_CHECKING:
     from spark_hooks.stages import Execution, Stage
@@ -47,6 +51,7 @@ class Job:
         checkpoint_path: Where a query keeps its offsets and state.
         from_start: None of its micro-batches had ended when it was first seen.
         time: Turns Spark's times into steady ones.
+        executors: The application's.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class Job:
         checkpoint_path: str | None = None,
         from_start: bool = True,
         time: SteadyTime | None = None,
+        executors: Executors | None = None,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
@@ -72,6 +78,7 @@ class Job:
         self.timeline = Timeline()
         self.backlog = Backlog(self.trigger)
         self._time = time or SteadyTime()
+        self._executors = executors or Executors("", 1, SystemClock())
         self.checkpoints = Checkpoints(attempt.start_ms, from_start)
         self.watermark_ms = NO_WATERMARK_MS
         self.state: wire.JobState = state
@@ -300,16 +307,32 @@ class Job:
             for operator in self.vertices[vertex_id].operators
         )
 
+    def look(self) -> None:
+        """Bring what is told of the batch under way up to now."""
+        if self.timeline.batch is not None:
+            self._look_at_shuffles(self.timeline.batch)
+
     def tick(self) -> None:
         """Update all rates, once every 5 s."""
+        self.look()
         for vertex in self.vertices.values():
             vertex.tick()
         if self._time.now_ms is not None:
-            self._look(self._time.now_ms)
+            self._look_at_time(self._time.now_ms)
 
-    # ---- Time shares
+    def _look_at_shuffles(self, batch: Batch) -> None:
+        """Take in what a batch, which may have ended, tells of its shuffles."""
+        shuffles, vertices = Shuffles(batch, self.vertices), self.vertices.values()
+        over_ms = batch.executed_ms if batch.executed_ms >= 0 else batch.end_ms
+        align(shuffles, batch, vertices, self._time.now_ms if over_ms < 0 else over_ms)
+        for vertex in vertices:
+            vertex.buffers.fill(shuffles.ran(vertex.id), self._executors)
+            if over_ms >= 0:
+                vertex.buffers.empty()
+        if over_ms < 0:
+            buffers.queue(shuffles, vertices, self._executors)
 
-    def _look(self, now_ms: int) -> None:
+    def _look_at_time(self, now_ms: int) -> None:
         """Tell every vertex what it does in the batch under way."""
         batch, backlogged = self.timeline.batch, bool(self.backlog.up)
         ran = {} if batch is None else batch.by_vertex()
@@ -321,6 +344,7 @@ class Job:
         """A batch, if any, has ended; one whose progress never came is as backlogged as the one before it."""
         if batch is None:
             return
+        self._look_at_shuffles(batch)
         ran = batch.by_vertex()
         for vertex in self.vertices.values():
             vertex.shares.settle(self._spans(batch, ran, vertex), vertex.size, bool(self.backlog.up))
