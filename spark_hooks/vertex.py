@@ -10,6 +10,7 @@ from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
 from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
+from spark_hooks.source_columns import SourceColumns
 from streamgauge import wire
 
 
@@ -30,6 +31,7 @@ class JobVertex:
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
+        self.sources = SourceColumns()
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)

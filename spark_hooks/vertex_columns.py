@@ -66,6 +66,11 @@ def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
     """
     shown, rates = vertex.counters.shown(), vertex.views.rates()
     yield Group("counts", (shown.tobytes(), rates.tobytes()), lambda: _counts(vertex, shown, rates))
+    sources = vertex.sources.state()
+    if sources is not None:
+        ran = vertex.starts_ms >= 0
+        told = vertex.sources.columns
+        yield Group("sources", (sources, ran.tobytes()), lambda: (Told(*each) for each in told(ran)))
     if vertex.inputs:
         watermark = np.full(vertex.size, watermark_ms)
         yield Group("watermark", watermark_ms, lambda: [Told("", names.CURRENT_INPUT_WATERMARK, watermark)])

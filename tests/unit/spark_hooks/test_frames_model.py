@@ -50,12 +50,15 @@ TOTALS = {
 }
 """A vertex's totals in the order of its counters, with the other name of each."""
 
+ABSENT = "absent"
+
 Table = dict[tuple[str, str], list[float | str]]
 """(operator id or '', metric) → a value a subtask; NaN as a word, since it equals nothing."""
 
 
 def plain(values: Any) -> list[float | str]:
-    return ["NaN" if math.isnan(value) else value for value in np.asarray(values).tolist()]
+    listed = np.asarray(values).tolist()
+    return ["NaN" if isinstance(value, float) and math.isnan(value) else value for value in listed]
 
 
 def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
@@ -75,12 +78,16 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
         found["", "currentInputWatermark"] = [job.watermark_ms] * vertex.size
     for metric in () if ended else ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond"):
         found["", metric] = ["NaN"] * vertex.size
+    for operator, metric, values, present in vertex.sources.columns(vertex.starts_ms >= 0):
+        found[operator, metric] = plain(np.where(present, values.astype(object), ABSENT))
     return found
 
 
 def held_columns(groups: dict[str, Columns]) -> Table:
     return {
-        (operator, metric): plain(column.values)
+        (operator, metric): plain(
+            column.values if column.present is None else np.where(column.present, column.values.astype(object), ABSENT)
+        )
         for operator, columns in groups.items()
         for metric, column in columns.items()
     }
@@ -157,6 +164,8 @@ class Driver:
                 self.apply(task.end((rows, self.random.randint(0, 9)), succeeded=self.random.random() < 0.8))
 
     def tick(self) -> None:
+        self.clock.advance(5000)
+        self.model.time.look(self.clock.now_ms(), self.clock.monotonic_ns())
         self.model.tick()
 
     def end_batch(self) -> None:
