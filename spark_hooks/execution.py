@@ -169,6 +169,12 @@ class Model:
             job.end(event.time_ms, event.exception)
 
     @_apply.register
+    def _(self, event: records.SourceBacklog) -> None:
+        job = self._runs.get(event.run)
+        if job is not None:
+            job.list_files(event)
+
+    @_apply.register
     def _(self, event: records.ApplicationEnd) -> None:
         for job in self.jobs.values():
             job.cancel(event.time_ms)

@@ -14,7 +14,8 @@ from spark_hooks.counts import TOTALS
 from spark_hooks.executors import Executors
 from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
-from spark_hooks.progress import Progress, milliseconds
+from spark_hooks.progress import Progress, moment
+from spark_hooks.records import SourceBacklog
 from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
 from spark_hooks.spans import Spans
@@ -32,8 +33,6 @@ VERTICES = 500
 
 NO_WATERMARK_MS = -(2**63)
 """Source: Flink, `Watermark.UNINITIALIZED`."""
-
-_NO_WATERMARK = "1970-01-01T00:00:00.000Z"
 
 _RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
 """Triggers whose query ends by itself."""
@@ -96,7 +95,7 @@ class Job:
         self._input_rows = 0
         self._output_rows: int | None = 0
         self.observed: dict[str, wire.Scalar] = {}
-        self._sources = Sources()
+        self.sources = Sources()
 
     @property
     def name(self) -> str:
@@ -223,19 +222,26 @@ class Job:
         end_ms = trigger_ms + event.duration_ms.get("triggerExecution", 0)
         passed, batch = self.timeline.complete(event.batch_id, self._time.of(trigger_ms), self._time.of(end_ms))
         self._settle(passed)
-        self.backlog.complete(batch, event)
+        self.sources.progress(event, batch, trigger_ms)
+        self.backlog.complete(batch, event, self.sources.unread_files)
         self._settle(batch)
         # Spark's own watermark is 0 before there is one.
-        watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
-        if watermark_ms > 0:
+        watermark_ms = moment(event.event_time, "watermark")
+        if watermark_ms is not None and watermark_ms > 0:
             self.watermark_ms = watermark_ms
         self._input_rows += event.num_input_rows
         if event.sink.num_output_rows < 0:
             self._output_rows = None
         elif self._output_rows is not None:
             self._output_rows += event.sink.num_output_rows
-        self._sources.progress(event.sources)
+        own = self.current.intersection(self._positions.values(), self.vertices)
+        self.sources.match(self.revision, self.vertices, own)
+        self._look_at_watermark()
         self.observe(event.observed_metrics)
+
+    def list_files(self, told: SourceBacklog) -> None:
+        """The streams of files among the query's sources were looked at, in a micro-batch that has just begun."""
+        self.sources.list(told)
 
     def observe(self, told: Mapping[str, object]) -> None:
         """
@@ -296,16 +302,18 @@ class Job:
             found[names.OUTPUT_ROWS] = self._output_rows
         if self.backlog.up is not None:
             found[names.BACKLOGGED] = self.backlog.up
+        now_ms = self._time.now_ms
+        if now_ms is not None:
+            found |= self.sources.metrics(now_ms, self.timeline.batch is not None)
         return found
 
     def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
         """Return what the driver itself knows of the query's sources, by vertex and operator id."""
-        own = self.current.intersection(self._positions.values())
-        return self._sources.metrics(
-            (vertex_id, operator)
-            for vertex_id in own.intersection(self.vertices)
-            for operator in self.vertices[vertex_id].operators
-        )
+        return {
+            (vertex.id, operator): intake.metrics()
+            for vertex in self.vertices.values()
+            for operator, intake in vertex.sources.intakes.items()
+        }
 
     def look(self) -> None:
         """Bring what is told of the batch under way up to now."""
@@ -319,6 +327,10 @@ class Job:
             vertex.tick()
         if self._time.now_ms is not None:
             self._look_at_time(self._time.now_ms)
+            batch = self.timeline.batch
+            ran = set() if batch is None else batch.by_vertex().keys() & self.vertices.keys()
+            self.sources.wait(self._time.now_ms, [self.vertices[vertex_id] for vertex_id in ran])
+            self._look_at_watermark()
 
     def _look_at_shuffles(self, batch: Batch) -> None:
         """Take in what a batch, which may have ended, tells of its shuffles."""
@@ -352,6 +364,12 @@ class Job:
     def _spans(self, batch: Batch, ran: Mapping[str, list[Stage]], vertex: JobVertex) -> Spans:
         waiting = vertex.parallelism if vertex.id in self.current else 0
         return Spans.of(batch, ran.get(vertex.id, ()), vertex.id, vertex.is_source, waiting)
+
+    def _look_at_watermark(self) -> None:
+        """See how far the watermark is behind the driver's clock, wall time, as event times are."""
+        now_ms = self._time.now_ms
+        if now_ms is not None and self.watermark_ms > NO_WATERMARK_MS:
+            self.sources.lag_behind(now_ms - self._time.shift_ms - self.watermark_ms)
 
 
 def _bound(vertex: plan.Vertex, known: JobVertex, only: frozenset[int] | None = None) -> Bound:

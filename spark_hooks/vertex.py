@@ -12,6 +12,7 @@ from spark_hooks.alignment import Alignment
 from spark_hooks.buffers import Buffers
 from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
+from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
 from streamgauge import wire
 
@@ -36,6 +37,7 @@ class JobVertex:
         self.shares = TimeShares()
         self.buffers = Buffers()
         self.alignment = Alignment()
+        self.sources = SourceColumns()
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)

@@ -72,6 +72,11 @@ def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
     if vertex.start_ms >= 0:
         yield Group("buffers", vertex.buffers.revision, lambda: _buffers(vertex))
         yield Group("alignment", vertex.alignment.revision, lambda: _alignment(vertex))
+    sources = vertex.sources.state()
+    if sources is not None:
+        ran = vertex.starts_ms >= 0
+        told = vertex.sources.columns
+        yield Group("sources", (sources, ran.tobytes()), lambda: (Told(*each) for each in told(ran)))
     if vertex.inputs:
         watermark = np.full(vertex.size, watermark_ms)
         yield Group("watermark", watermark_ms, lambda: [Told("", names.CURRENT_INPUT_WATERMARK, watermark)])

@@ -91,6 +91,8 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
             found["", prefix + metric] = found["", "buffers." + metric] = told(values, present)
         for metric, values, present in vertex.alignment.columns():
             found["", metric] = told(values, present)
+    for operator, metric, values, present in vertex.sources.columns(vertex.starts_ms >= 0):
+        found[operator, metric] = told(values, present)
     return found
 
 
