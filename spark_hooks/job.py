@@ -10,11 +10,12 @@ from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
 from spark_hooks.failures import Failures, root_cause
+from spark_hooks.markers import Markers
 from spark_hooks.observed import observed
 from spark_hooks.progress import Progress, milliseconds
 from spark_hooks.sources import Sources
 from spark_hooks.steady import SteadyTime
-from spark_hooks.timeline import Timeline
+from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
 
@@ -45,6 +46,7 @@ class Job:
         checkpoint_path: Where a query keeps its offsets and state.
         from_start: None of its micro-batches had ended when it was first seen.
         time: Turns Spark's times into steady ones.
+        markers: The run's latency markers; None where none are emitted.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Job:
         checkpoint_path: str | None = None,
         from_start: bool = True,
         time: SteadyTime | None = None,
+        markers: Markers | None = None,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
@@ -68,6 +71,7 @@ class Job:
         self.sink = sink
         self.checkpoint_path = checkpoint_path or ""
         self.timeline = Timeline()
+        self.markers = markers
         self._time = time or SteadyTime()
         self.checkpoints = Checkpoints(attempt.start_ms, from_start)
         self.watermark_ms = NO_WATERMARK_MS
@@ -189,7 +193,7 @@ class Job:
         self.start(time_ms)
         if batch_id < 0:
             return None
-        self.timeline.begin(batch_id, self._time.of(time_ms), execution)
+        self._missed(self.timeline.begin(batch_id, self._time.of(time_ms), execution))
         return self.checkpoints.begin(batch_id, time_ms)
 
     def executed(self, execution: Execution, time_ms: int, error: str | None) -> None:
@@ -210,9 +214,13 @@ class Job:
         """A micro-batch that began at `trigger_ms` ended."""
         self.checkpoints.complete(event, trigger_ms)
         begin_ms = self._time.of(trigger_ms)
-        self.timeline.complete(
+        missed, batch = self.timeline.complete(
             event.batch_id, begin_ms, begin_ms + max(event.duration_ms.get("triggerExecution", 0), 0)
         )
+        self._missed(missed)
+        if self.markers is not None:
+            self.markers.settle(batch, event, self._own(), self.revision)
+            self.markers.latencies.keep(self.vertices)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
         if watermark_ms > 0:
@@ -224,6 +232,16 @@ class Job:
             self._output_rows += event.sink.num_output_rows
         self._sources.progress(event.sources)
         self.observe(event.observed_metrics)
+
+    def idle(self, time_ms: int) -> None:
+        """It waits for rows."""
+        self.start(time_ms)
+        if self.markers is not None:
+            self.markers.idle(self._time.of(time_ms))
+
+    def _missed(self, batch: Batch | None) -> None:
+        if batch is not None and self.markers is not None:
+            self.markers.miss(batch)
 
     def observe(self, told: Mapping[str, object]) -> None:
         """
@@ -263,6 +281,8 @@ class Job:
     def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
         self.timeline.end(self._time.of(time_ms))
+        if self.markers is not None:
+            self.markers.end(self._time.of(time_ms))
         self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 
@@ -279,16 +299,20 @@ class Job:
         found: dict[str, wire.Scalar] = {**self.checkpoints.metrics(), names.INPUT_ROWS: self._input_rows}
         if self._output_rows is not None:
             found[names.OUTPUT_ROWS] = self._output_rows
+        if self.markers is not None:
+            found.update(self.markers.metrics())
         return found
 
     def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
         """Return what the driver itself knows of the query's sources, by vertex and operator id."""
-        own = self.current.intersection(self._positions.values())
         return self._sources.metrics(
-            (vertex_id, operator)
-            for vertex_id in own.intersection(self.vertices)
-            for operator in self.vertices[vertex_id].operators
+            (vertex_id, operator) for vertex_id, vertex in self._own().items() for operator in vertex.operators
         )
+
+    def _own(self) -> dict[str, JobVertex]:
+        """Return the vertices of the query's latest own plan."""
+        own = self.current.intersection(self._positions.values())
+        return {vertex_id: self.vertices[vertex_id] for vertex_id in own.intersection(self.vertices)}
 
     def tick(self) -> None:
         """Update all rates, once every 5 s."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
-from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
+from spark_hooks.counts import BYTES_WRITTEN, TOTALS, WRITTEN_RECORDS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
 from streamgauge import wire
 
@@ -138,6 +138,12 @@ class Bound:
                     self._columns.setdefault(term[0], []).append(column)
                 else:
                     self._greatest.append((term, column))
+
+    @property
+    def written(self) -> int | None:
+        """The accumulator of the records that its tasks write to a shuffle; None where it writes none."""
+        writes = self._plan_vertex.writes
+        return None if writes is None else writes.metrics.get(WRITTEN_RECORDS)
 
     def counts_as(self, other: Bound) -> bool:
         """Whether a task's counts and native metrics are the same here and there, as where a plan is told again."""
