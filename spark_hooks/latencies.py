@@ -158,7 +158,7 @@ class _Station:
 
 
 Wanted = Callable[[tuple[str, ...], tuple[int, int]], bool]
-"""Asked whether something is to be told, by what tells it apart within its vertex, and by a state that changes with it."""
+"""Asked whether something is to be told, by what tells it apart in its vertex and a state that changes when it does."""
 
 
 class Latencies:
