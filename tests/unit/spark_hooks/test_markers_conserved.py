@@ -58,7 +58,9 @@ def _nothing(ids: Ids) -> PlanNode:
     return empty(ids)
 
 
-SHAPES: tuple[Callable[[Ids], PlanNode], ...] = (_chain, _shuffled, _join, _one_sided, _union, _reused, _nothing)
+Shape = Callable[[Ids], PlanNode]
+SOURCES: Mapping[Shape, int] = {_chain: 1, _shuffled: 1, _join: 2, _union: 2, _reused: 1}
+OTHERS: tuple[Shape, ...] = (_one_sided, _nothing, _chain)
 
 _offsets = st.one_of(
     st.none(),
@@ -66,48 +68,61 @@ _offsets = st.one_of(
     st.fixed_dictionaries({"t": st.dictionaries(st.sampled_from("ab"), st.integers(0, 5))}),
     st.just("somewhere"),
 )
-_sources = st.lists(st.tuples(_offsets, _offsets, _offsets, st.integers(0, 3)), max_size=3)
+_strange = st.lists(st.tuples(_offsets, _offsets, _offsets, st.integers(0, 3)), max_size=3)
 
 
 @dataclass(frozen=True)
 class Event:
-    """What Spark tells next; of the other fields each kind of event takes what it needs."""
+    """
+    What Spark tells next; of the other fields each kind of event takes what it needs.
+
+    Args:
+        other: The batch has another plan than the query mostly has; None for its own.
+        reads, behind: Rows that it reads of each source, and leaves there.
+        strange: In place of these, offsets of any kind; None mostly.
+        tasks: Of each stage.
+        seen: A bit for each vertex: whether it runs.
+    """
 
     kind: str
     wait_ms: int
     stepped_ms: int
-    shape: int
-    sources: list[tuple[object, object, object, int]]
+    other: Shape | None
+    reads: tuple[int, int]
+    behind: tuple[int, int]
+    strange: list[tuple[object, object, object, int]] | None
     tasks: int
     seen: int
     odd: bool
 
+
+_RARE = 12
 
 _events = st.lists(
     st.builds(
         Event,
         st.sampled_from(
             [
-                *["batch"] * 4,
+                *["batch"] * 12,
                 "begin",
                 "run",
                 "executed",
-                "progress",
-                "progress",
-                "idle",
-                "drain",
-                "drain",
+                *["progress"] * 2,
+                *["idle"] * 2,
+                *["drain"] * 3,
                 "end",
                 "start",
             ]
         ),
         st.sampled_from([0, 1, 90, 700, 2_000, 5_000, 40_000]),
-        st.sampled_from([0, 0, 0, 0, 50, -HOUR_MS, HOUR_MS]),
-        st.integers(0, len(SHAPES) - 1),
-        _sources,
-        st.integers(0, 3),
-        st.integers(0, 7),
-        st.booleans(),
+        st.sampled_from([*[0] * _RARE, 50, -HOUR_MS, HOUR_MS]),
+        st.sampled_from([*[None] * _RARE, *OTHERS]),
+        st.tuples(st.integers(0, 5), st.integers(0, 5)),
+        st.tuples(st.integers(0, 9), st.sampled_from([0, 0, 0, 4])),
+        st.one_of(*[st.none()] * _RARE, _strange),
+        st.sampled_from([1, 2, 3, 3, 0]),
+        st.sampled_from([*[7] * _RARE, 6, 5, 3, 1, 0]),
+        st.sampled_from([*[False] * 5, True]),
     ),
     max_size=40,
 )
@@ -117,11 +132,13 @@ _events = st.lists(
 class Life:
     """One query's, told to a model."""
 
+    shape: Shape
     trigger: str
     granularity: wire.LatencyGranularity
     ids: Ids = field(default_factory=Ids)
     now_ms: int = milliseconds(START)
     shifted_ms: int = 0
+    began_ms: int = milliseconds(START)
     highest: dict[tuple[wire.Attempt, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,7 +147,8 @@ class Life:
         self.query = Query(1, trigger=self.trigger)
         self.drain()
         self.start()
-        self.plan = sink(self.ids, _chain(self.ids))
+        self.plan = sink(self.ids, self.shape(self.ids))
+        self.read = [0, 0]
         self.execution = self.new_execution()
 
     @property
@@ -189,7 +207,7 @@ class Life:
         self.shifted_ms += event.stepped_ms
         if event.kind in ("batch", "begin"):
             self.query.batch += 1 + (event.odd and event.kind == "begin")
-            self.plan = sink(self.ids, SHAPES[event.shape](self.ids))
+            self.plan = sink(self.ids, (event.other or self.shape)(self.ids))
             self.execution = self.new_execution()
             self.began_ms = self.wall_ms
             self.apply(self.execution.start(self.wall_ms))
@@ -200,12 +218,13 @@ class Life:
             self.apply(self.execution.end(self.wall_ms, "stopped" if event.odd and event.kind == "executed" else ""))
         if event.kind in ("batch", "progress"):
             self.drain()
+            told = self.offsets(event) if event.strange is None else event.strange
             sources = [
                 {"startOffset": start, "endOffset": end, "latestOffset": latest, "numInputRows": rows}
-                for start, end, latest, rows in event.sources
+                for start, end, latest, rows in told
             ]
             more: Mapping[str, object] = {"timestamp": _iso(self.began_ms), "sources": sources}
-            self.apply(self.query.progress(sum(rows for *_, rows in event.sources), **more))
+            self.apply(self.query.progress(sum(rows for *_, rows in told), **more))
         if event.kind == "idle":
             self.apply(records.QueryIdle("q", self.query.run_id, self.wall_ms))
         if event.kind == "drain":
@@ -217,7 +236,13 @@ class Life:
             self.query.batch -= event.odd and self.query.batch > 0
             self.start()
 
-    began_ms: int = milliseconds(START)
+    def offsets(self, event: Event) -> list[tuple[object, object, object, int]]:
+        """The sources read on."""
+        before = self.read
+        self.read = [read + rows for read, rows in zip(before, event.reads, strict=True)]
+        found = zip(before, self.read, event.behind, event.reads, strict=True)
+        told = [(start or None, end, end + behind, rows) for start, end, behind, rows in found]
+        return told[: SOURCES[self.shape]]
 
     def run(self, event: Event) -> None:
         """Tasks of the plan's vertices run, of those that the bits of `seen` tell; an odd one brings no rows."""
@@ -245,13 +270,14 @@ def _iso(wall_ms: int) -> str:
 @settings(max_examples=300, deadline=None)
 @given(
     _events,
+    st.sampled_from(list(SOURCES)),
     st.sampled_from(["ProcessingTimeTrigger(0)", "ProcessingTimeTrigger(5000)", "AvailableNowTrigger", ""]),
     st.sampled_from(["single", "operator", "subtask"]),
 )
 def test_emitted_markers_are_recorded_dropped_or_in_flight(
-    events: list[Event], trigger: str, granularity: wire.LatencyGranularity
+    events: list[Event], shape: Shape, trigger: str, granularity: wire.LatencyGranularity
 ) -> None:
-    """At every event: joins, unions, idle triggers, backlogs, failures, missing events, restarts, clocks that are set."""
-    life = Life(trigger, granularity)
+    """At every event: joins, unions, idle triggers, backlogs, failures, missing events, restarts, clock steps."""
+    life = Life(shape, trigger, granularity)
     for event in events:
         life.take(event)
