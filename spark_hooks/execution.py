@@ -13,10 +13,12 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import singledispatchmethod
+from random import Random
 
 from spark_hooks import plan, progress, records
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
+from spark_hooks.markers import Emission, Markers
 from spark_hooks.progress import milliseconds
 from spark_hooks.stages import Execution, Stage, Won
 from spark_hooks.steady import SteadyTime
@@ -44,9 +46,16 @@ class Model:
         app: This application.
         executors: Told of executors and tasks.
         starts: Run id → start of runs that hooks which were attached before have told of.
+        emission: Of latency markers; None for none.
     """
 
-    def __init__(self, app: wire.App, executors: Executors, starts: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        app: wire.App,
+        executors: Executors,
+        starts: Mapping[str, int] | None = None,
+        emission: Emission | None = None,
+    ) -> None:
         self.time = SteadyTime()
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.unknown_updates = 0
@@ -56,6 +65,8 @@ class Model:
         self._app = app
         self._executors = executors
         self._starts = dict(starts or {})
+        self._emission = emission
+        self._random = Random()  # noqa: S311  it draws the ways of markers, no secrets
         self._runs: dict[str, Job] = {}
         self._queries: OrderedDict[str, None] = OrderedDict()
         self._executions: dict[int, Execution] = {}
@@ -146,6 +157,7 @@ class Model:
                 from_start=event.batch < 0,
                 time=self.time,
                 executors=self._executors,
+                markers=self._markers(event, start_ms),
             )
         )
 
@@ -160,7 +172,7 @@ class Model:
     def _(self, event: records.QueryIdle) -> None:
         job = self._runs.get(event.run)
         if job is not None:
-            job.start(event.time_ms)
+            job.idle(event.time_ms)
 
     @_apply.register
     def _(self, event: records.QueryTerminated) -> None:
@@ -180,6 +192,15 @@ class Model:
             job.cancel(event.time_ms)
         self._executors.end()
         self.ended, self.end_ms = True, event.time_ms
+
+    def _markers(self, event: records.QueryStarted, start_ms: int) -> Markers | None:
+        if self._emission is None:
+            return None
+        first_ms = began_ms = self.time.of(start_ms)
+        # Of a run that was there before, nobody saw what became of the markers until now.
+        if event.timestamp is None or event.batch >= 0 or event.run in self._starts:
+            first_ms = max(first_ms, self.time.now_ms or 0)
+        return Markers(self._emission, began_ms, first_ms, event.trigger or "", self.time, self._random)
 
     # ---- Executions and their plans
 

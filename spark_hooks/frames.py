@@ -202,6 +202,7 @@ class Frames:
                 metrics=job.metrics(),
                 failure=self._text(job.failure),
                 checkpoint_path=self._name(job.checkpoint_path),
+                latency=None if job.markers is None else job.markers.granularity,
             ),
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
             vertices=tuple(self._vertex(channel, job, vertex, coordinators) for vertex in job.vertices.values()),
@@ -312,6 +313,8 @@ class Frames:
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
             accumulators=tuple(_accumulators(channel, vertex)),
             coordinators=self._coordinators(channel, vertex.id, coordinators),
+            latencies=tuple(_latencies(channel, job, vertex)),
+            histograms=tuple(_histograms(channel, job, vertex)),
         )
 
     def _coordinators(
@@ -336,6 +339,20 @@ def _accumulators(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Accumul
         for found in held.columns(vertex.size):
             if channel.note((vertex.id, "accumulators", found.operator, found.column.metric), found):
                 yield found
+
+
+def _latencies(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire.Latency]:
+    """Yield the latencies that the collector may not have."""
+    if job.markers is not None:
+        held = job.markers.latencies
+        yield from held.latencies(vertex.id, vertex.size, lambda key, state: channel.note((vertex.id, *key), state))
+
+
+def _histograms(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire.LatencyHistogram]:
+    """Yield the histograms that the collector may not have."""
+    if job.markers is not None:
+        held = job.markers.latencies
+        yield from held.histograms(vertex.id, lambda key, state: channel.note((vertex.id, *key), state))
 
 
 def _cut_within(text: str, chars: int) -> str:

@@ -13,6 +13,7 @@ from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
 from spark_hooks.executors import Executors
 from spark_hooks.failures import Failures, root_cause
+from spark_hooks.markers import Markers
 from spark_hooks.observed import observed
 from spark_hooks.progress import Progress, moment
 from spark_hooks.records import SourceBacklog
@@ -51,6 +52,7 @@ class Job:
         from_start: None of its micro-batches had ended when it was first seen.
         time: Turns Spark's times into steady ones.
         executors: The application's.
+        markers: The run's latency markers; None where none are emitted.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Job:
         from_start: bool = True,
         time: SteadyTime | None = None,
         executors: Executors | None = None,
+        markers: Markers | None = None,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
@@ -76,6 +79,7 @@ class Job:
         self.checkpoint_path = checkpoint_path or ""
         self.timeline = Timeline()
         self.backlog = Backlog(self.trigger)
+        self.markers = markers
         self._time = time or SteadyTime()
         self._executors = executors or Executors("", 1, SystemClock())
         self.checkpoints = Checkpoints(attempt.start_ms, from_start)
@@ -198,7 +202,7 @@ class Job:
         self.start(time_ms)
         if batch_id < 0:
             return None
-        self._settle(self.timeline.begin(batch_id, self._time.of(time_ms), execution))
+        self._pass(self.timeline.begin(batch_id, self._time.of(time_ms), execution))
         return self.checkpoints.begin(batch_id, time_ms)
 
     def executed(self, execution: Execution, time_ms: int, error: str | None) -> None:
@@ -221,10 +225,13 @@ class Job:
         # Spark takes the duration from the wall clock too: together they are what that told at the batch's end.
         end_ms = trigger_ms + event.duration_ms.get("triggerExecution", 0)
         passed, batch = self.timeline.complete(event.batch_id, self._time.of(trigger_ms), self._time.of(end_ms))
-        self._settle(passed)
+        self._pass(passed)
         self.sources.progress(event, batch, trigger_ms)
         self.backlog.complete(batch, event, self.sources.unread_files)
         self._settle(batch)
+        if self.markers is not None:
+            self.markers.settle(batch, event, self._own(), self.revision)
+            self.markers.latencies.keep(self.vertices)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = moment(event.event_time, "watermark")
         if watermark_ms is not None and watermark_ms > 0:
@@ -234,14 +241,26 @@ class Job:
             self._output_rows = None
         elif self._output_rows is not None:
             self._output_rows += event.sink.num_output_rows
-        own = self.current.intersection(self._positions.values(), self.vertices)
-        self.sources.match(self.revision, self.vertices, own)
+        self.sources.match(self.revision, self.vertices, self._own())
         self._look_at_watermark()
         self.observe(event.observed_metrics)
 
     def list_files(self, told: SourceBacklog) -> None:
         """The streams of files among the query's sources were looked at, in a micro-batch that has just begun."""
         self.sources.list(told)
+
+    def idle(self, time_ms: int) -> None:
+        """It waits for rows."""
+        self.start(time_ms)
+        if self.markers is not None:
+            self.markers.idle(self._time.of(time_ms))
+
+    def _pass(self, batch: Batch | None) -> None:
+        """A batch, if any, has ended though nothing was told of its end."""
+        if batch is not None:
+            self._settle(batch)
+            if self.markers is not None:
+                self.markers.miss(batch)
 
     def observe(self, told: Mapping[str, object]) -> None:
         """
@@ -281,9 +300,13 @@ class Job:
     def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
         ended_ms = self._time.of(time_ms)
-        self._settle(self.timeline.end(ended_ms))
+        under_way = self.timeline.end(ended_ms)
+        if under_way is not None:
+            self._settle(under_way)
         for vertex in self.vertices.values():
             vertex.shares.end(ended_ms)
+        if self.markers is not None:
+            self.markers.end(ended_ms)
         self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 
@@ -305,6 +328,8 @@ class Job:
         now_ms = self._time.now_ms
         if now_ms is not None:
             found |= self.sources.metrics(now_ms, self.timeline.batch is not None)
+        if self.markers is not None:
+            found.update(self.markers.metrics())
         return found
 
     def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
@@ -319,6 +344,11 @@ class Job:
         """Bring what is told of the batch under way up to now."""
         if self.timeline.batch is not None:
             self._look_at_shuffles(self.timeline.batch)
+
+    def _own(self) -> dict[str, JobVertex]:
+        """Return the vertices of the query's latest own plan."""
+        own = self.current.intersection(self._positions.values())
+        return {vertex_id: self.vertices[vertex_id] for vertex_id in own.intersection(self.vertices)}
 
     def tick(self) -> None:
         """Update all rates, once every 5 s."""
@@ -352,10 +382,8 @@ class Job:
             spans = None if batch is None else self._spans(batch, ran, vertex)
             vertex.shares.tick(now_ms, vertex.size, spans, backlogged)
 
-    def _settle(self, batch: Batch | None) -> None:
-        """A batch, if any, has ended; one whose progress never came is as backlogged as the one before it."""
-        if batch is None:
-            return
+    def _settle(self, batch: Batch) -> None:
+        """A batch has ended; one whose progress never came is as backlogged as the one before it."""
         self._look_at_shuffles(batch)
         ran = batch.by_vertex()
         for vertex in self.vertices.values():

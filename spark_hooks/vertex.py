@@ -10,7 +10,7 @@ from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
 from spark_hooks.alignment import Alignment
 from spark_hooks.buffers import Buffers
-from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS, Terms, terms
+from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS, WRITTEN_RECORDS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
@@ -160,6 +160,12 @@ class Bound:
                     self._columns.setdefault(term[0], []).append(column)
                 else:
                     self._greatest.append((term, column))
+
+    @property
+    def written(self) -> int | None:
+        """The accumulator of the records that its tasks write to a shuffle; None where it writes none."""
+        writes = self.plan_vertex.writes
+        return None if writes is None else writes.metrics.get(WRITTEN_RECORDS)
 
     def counts_as(self, other: Bound) -> bool:
         """Whether a task's counts and native metrics are the same here and there, as where a plan is told again."""
