@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -27,6 +28,15 @@ def number(value: Value) -> str:
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
 
 
+@dataclass(slots=True)
+class _Family:
+    """`samples` of one line each by their labels; `blocks` of lines by those that the lines have in common."""
+
+    header: str
+    samples: dict[str, Value] = field(default_factory=dict)
+    blocks: dict[str, str] = field(default_factory=dict)
+
+
 class Exposition:
     """
     Collects samples and renders them.
@@ -36,7 +46,7 @@ class Exposition:
     """
 
     def __init__(self) -> None:
-        self._families: dict[str, tuple[str, dict[str, Value]]] = {}
+        self._families: dict[str, _Family] = {}
 
     def add(self, name: str, kind: Kind, text: str, series: Iterable[tuple[str, Value]]) -> None:
         """
@@ -48,22 +58,63 @@ class Exposition:
             text: Its help.
             series: Labels, as `labels` returns them, and value.
         """
-        family = self._families.get(name)
-        if family is None:
-            header = f"# HELP {name} {text.translate(_HELP)}\n# TYPE {name} {kind}\n"
-            family = self._families[name] = (header, {})
-        samples = family[1]
+        samples = self._family(name, kind, text).samples
         for pairs, value in series:
             samples.setdefault(pairs, value)
+
+    def add_histogram(
+        self, name: str, text: str, pairs: str, buckets: Iterable[tuple[float, int]], count: int, total: float
+    ) -> None:
+        """
+        Add a histogram to a family of such, which the first call describes.
+
+        Args:
+            pairs: Labels, as `labels` returns them; at least one.
+            buckets: Upper bound, inclusive and finite, and how many values are at most that; ascending.
+            count: Of all values.
+            total: Sum of them.
+        """
+        blocks = self._family(name, "histogram", text).blocks
+        if pairs not in blocks:
+            lines = [f'{name}_bucket{{{pairs},le="{number(bound)}"}} {number(float(upto))}' for bound, upto in buckets]
+            lines.append(f'{name}_bucket{{{pairs},le="+Inf"}} {number(float(count))}')
+            lines.append(f"{name}_count{{{pairs}}} {number(float(count))}")
+            lines.append(f"{name}_sum{{{pairs}}} {number(float(total))}\n")
+            blocks[pairs] = "\n".join(lines)
+
+    def add_summary(
+        self, name: str, text: str, pairs: str, quantiles: Iterable[tuple[float, float]], count: int
+    ) -> None:
+        """
+        Add a summary to a family of such, which the first call describes; it has no sum, as Flink's have none.
+
+        Args:
+            pairs: Labels, as `labels` returns them; at least one.
+            quantiles: 0 to 1, and the value there.
+            count: Of all values.
+        """
+        blocks = self._family(name, "summary", text).blocks
+        if pairs not in blocks:
+            lines = [f'{name}{{{pairs},quantile="{number(rank)}"}} {number(value)}' for rank, value in quantiles]
+            lines.append(f"{name}_count{{{pairs}}} {number(float(count))}\n")
+            blocks[pairs] = "\n".join(lines)
+
+    def _family(self, name: str, kind: Kind | Literal["histogram", "summary"], text: str) -> _Family:
+        family = self._families.get(name)
+        if family is None:
+            family = _Family(f"# HELP {name} {text.translate(_HELP)}\n# TYPE {name} {kind}\n")
+            self._families[name] = family
+        return family
 
     def render(self) -> bytes:
         """Return the text, UTF-8; families without a sample are left out."""
         parts = []
-        for name, (header, samples) in self._families.items():
-            if samples:
-                parts.append(header)
+        for name, family in self._families.items():
+            if family.samples or family.blocks:
+                parts.append(family.header)
                 parts.extend(
                     f"{name}{{{pairs}}} {number(value)}\n" if pairs else f"{name} {number(value)}\n"
-                    for pairs, value in samples.items()
+                    for pairs, value in family.samples.items()
                 )
+                parts.extend(family.blocks.values())
         return "".join(parts).encode()
