@@ -153,7 +153,7 @@ def vertex(query: Query) -> VertexLatency:
             for (whose, source), one in sorted(state.latencies.histograms.items(), key=lambda item: item[0])
             if whose == operator.id
         ],
-        "windows": [_window(job, state, key, window) for key, window in _windows(state, form)],
+        "windows": [_window(job, state, key, told.subtasks(window)) for key, window in _windows(state, form)],
     }
 
 
@@ -186,7 +186,7 @@ def _windows(state: VertexState, form: Form | None) -> Iterable[tuple[LatencyKey
     return windows(state, form)
 
 
-def _window(job: JobState, state: VertexState, key: LatencyKey, window: LatencyWindow) -> Window:
+def _window(job: JobState, state: VertexState, key: LatencyKey, subtasks: list[SubtaskLatency]) -> Window:
     [operator] = [operator for operator in state.vertex.operators if operator.id == key.operator]
     return {
         "source-id": key.source or None,
@@ -194,7 +194,7 @@ def _window(job: JobState, state: VertexState, key: LatencyKey, window: LatencyW
         "source-subtask": key.source_subtask if key.source_subtask >= 0 else None,
         "operator-id": operator.id,
         "operator-name": operator.name,
-        "subtasks": [_subtask(window, subtask) for subtask in window.counts.nonzero()[0].tolist()],
+        "subtasks": subtasks,
     }
 
 
@@ -218,15 +218,22 @@ def _subtask(window: LatencyWindow, subtask: int) -> SubtaskLatency:
 
 
 class _Told:
-    """Distributions of one answer: operators that see the same markers share a histogram, which is read once."""
+    """What one answer has told: operators that see the same markers share figures, which are read once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Parts] = {}
+        self._parts: dict[int, Parts] = {}
+        self._subtasks: dict[int, list[SubtaskLatency]] = {}
 
     def parts(self, one: wire.LatencyHistogram) -> Parts:
-        if id(one) not in self._known:
-            self._known[id(one)] = parts([one])
-        return self._known[id(one)]
+        if id(one) not in self._parts:
+            self._parts[id(one)] = parts([one])
+        return self._parts[id(one)]
+
+    def subtasks(self, window: LatencyWindow) -> list[SubtaskLatency]:
+        if id(window) not in self._subtasks:
+            recorded = window.counts.nonzero()[0].tolist()
+            self._subtasks[id(window)] = [_subtask(window, subtask) for subtask in recorded]
+        return self._subtasks[id(window)]
 
 
 def job(query: Query) -> JobLatency:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from collector.histogram import BOUNDS_MS, histogram
-from collector.latencies import LatencyKey
+from collector.latencies import LatencyKey, LatencyWindow
 from collector.store import JobState, VertexState
 from service.flink.latency_metrics import windows
-from service.prometheus.text import Exposition, labels
-from streamgauge import names
+from service.prometheus.text import Exposition, histogram_lines, labels, summary_lines
+from streamgauge import names, wire
 
 _TAIL = " Values past the last bound are in +Inf; those past 70 minutes are not in the sum."
 
@@ -50,6 +50,7 @@ FAMILIES = (
 _BOUNDS_SECONDS = tuple(bound / 1_000 for bound in BOUNDS_MS)
 _QUANTILES = ((0.5, "median"), (0.75, "p75"), (0.95, "p95"), (0.98, "p98"), (0.99, "p99"), (0.999, "p999"))
 """Source: Flink's Prometheus reporter, seen on 2.3."""
+_RANKS = tuple(rank for rank, _ in _QUANTILES)
 _ROWS = [names.LATENCY_STATISTICS.index(name) for _, name in _QUANTILES]
 
 
@@ -63,7 +64,11 @@ def expose_histograms(exposition: Exposition, job: JobState, vertex: VertexState
     Negative values, which no marker has, would be in every bucket, as they are below every bound.
     """
     called = {operator.id: operator.name for operator in vertex.vertex.operators}
+    # Operators that see the same markers share a histogram: what it tells is written once.
+    known: dict[int, tuple[str, ...]] = {}
     for (operator, source), one in vertex.latencies.histograms.items():
+        if id(one) not in known:
+            known[id(one)] = tuple(_lines(family.name, getattr(one, family.part)) for family in FAMILIES)
         emitter = job.vertices.get(source)
         pairs = labels(
             {
@@ -73,12 +78,15 @@ def expose_histograms(exposition: Exposition, job: JobState, vertex: VertexState
                 "operator_name": called[operator],
             }
         )
-        for family in FAMILIES:
-            read = histogram(getattr(one, family.part))
-            below, above = read.buckets.below, read.buckets.above
-            buckets = zip(_BOUNDS_SECONDS, [below + count for count in read.counts_up_to(BOUNDS_MS)], strict=True)
-            count = below + read.count + above
-            exposition.add_histogram(family.name, family.help, pairs, buckets, count, read.sum_ms / 1_000)
+        for family, lines in zip(FAMILIES, known[id(one)], strict=True):
+            exposition.add_block(family.name, "histogram", family.help, pairs, lines)
+
+
+def _lines(name: str, told: wire.Buckets) -> str:
+    read = histogram(told)
+    below, above = read.buckets.below, read.buckets.above
+    buckets = zip(_BOUNDS_SECONDS, [below + count for count in read.counts_up_to(BOUNDS_MS)], strict=True)
+    return histogram_lines(name, buckets, below + read.count + above, read.sum_ms / 1_000)
 
 
 def expose_summaries(exposition: Exposition, job: JobState, vertex: VertexState, tasks: Sequence[str]) -> None:
@@ -90,15 +98,24 @@ def expose_summaries(exposition: Exposition, job: JobState, vertex: VertexState,
 
     Source: Flink 2.3's `PrometheusReporter`; its name and labels follow from the granularity that is set.
     """
+    known: dict[int, dict[int, str]] = {}
     for key, window in windows(vertex, job.job.latency):
-        name, pairs = _scope(key)
-        help_text = f"{names.LATENCY} (scope: taskmanager_job_task_{name})"
-        family = f"flink_taskmanager_job_task_{name}_{names.LATENCY}"
-        counts, quantiles = window.counts.tolist(), window.statistics[_ROWS].T.tolist()
-        for subtask in window.counts.nonzero()[0].tolist():
-            ranked = zip((rank for rank, _ in _QUANTILES), quantiles[subtask], strict=True)
+        scope, pairs = _scope(key)
+        name = f"flink_taskmanager_job_task_{scope}_{names.LATENCY}"
+        help_text = f"{names.LATENCY} (scope: taskmanager_job_task_{scope})"
+        if id(window) not in known:
+            known[id(window)] = _summaries(name, window)
+        for subtask, lines in known[id(window)].items():
             whose = f'{tasks[subtask]},{pairs},operator_subtask_index="{subtask}"'
-            exposition.add_summary(family, help_text, whose, ranked, counts[subtask])
+            exposition.add_block(name, "summary", help_text, whose, lines)
+
+
+def _summaries(name: str, window: LatencyWindow) -> dict[int, str]:
+    counts, quantiles = window.counts.tolist(), window.statistics[_ROWS].T.tolist()
+    return {
+        subtask: summary_lines(name, zip(_RANKS, quantiles[subtask], strict=True), counts[subtask])
+        for subtask in window.counts.nonzero()[0].tolist()
+    }
 
 
 def _scope(key: LatencyKey) -> tuple[str, str]:

@@ -14,6 +14,8 @@ Value = int | float
 
 _LABEL = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _HELP = str.maketrans({"\\": "\\\\", "\n": "\\n"})
+_PAIRS = "\0"
+"""Where a block's labels go: no name and no number has it."""
 
 
 def labels(pairs: Mapping[str, str]) -> str:
@@ -26,6 +28,37 @@ def number(value: Value) -> str:
     if isinstance(value, int) or math.isfinite(value):
         return repr(value)
     return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def histogram_lines(name: str, buckets: Iterable[tuple[float, int]], count: int, total: float) -> str:
+    """
+    Return the samples of a histogram, their labels left out: several that are alike are written once.
+
+    Args:
+        name: Of the family.
+        buckets: Upper bound, inclusive and finite, and how many values are at most that; ascending.
+        count: Of all values.
+        total: Sum of them.
+    """
+    lines = [f'{name}_bucket{{{_PAIRS},le="{number(bound)}"}} {number(float(upto))}\n' for bound, upto in buckets]
+    lines.append(f'{name}_bucket{{{_PAIRS},le="+Inf"}} {number(float(count))}\n')
+    lines.append(f"{name}_count{{{_PAIRS}}} {number(float(count))}\n")
+    lines.append(f"{name}_sum{{{_PAIRS}}} {number(float(total))}\n")
+    return "".join(lines)
+
+
+def summary_lines(name: str, quantiles: Iterable[tuple[float, float]], count: int) -> str:
+    """
+    Return the samples of a summary, their labels left out; it has no sum, as Flink's have none.
+
+    Args:
+        name: Of the family.
+        quantiles: 0 to 1, and the value there.
+        count: Of all values.
+    """
+    lines = [f'{name}{{{_PAIRS},quantile="{number(rank)}"}} {number(value)}\n' for rank, value in quantiles]
+    lines.append(f"{name}_count{{{_PAIRS}}} {number(float(count))}\n")
+    return "".join(lines)
 
 
 @dataclass(slots=True)
@@ -62,42 +95,17 @@ class Exposition:
         for pairs, value in series:
             samples.setdefault(pairs, value)
 
-    def add_histogram(
-        self, name: str, text: str, pairs: str, buckets: Iterable[tuple[float, int]], count: int, total: float
-    ) -> None:
+    def add_block(self, name: str, kind: Literal["histogram", "summary"], text: str, pairs: str, lines: str) -> None:
         """
-        Add a histogram to a family of such, which the first call describes.
+        Add one histogram or summary to a family of such, which the first call describes.
 
         Args:
             pairs: Labels, as `labels` returns them; at least one.
-            buckets: Upper bound, inclusive and finite, and how many values are at most that; ascending.
-            count: Of all values.
-            total: Sum of them.
+            lines: As `histogram_lines` or `summary_lines` returns them.
         """
-        blocks = self._family(name, "histogram", text).blocks
+        blocks = self._family(name, kind, text).blocks
         if pairs not in blocks:
-            lines = [f'{name}_bucket{{{pairs},le="{number(bound)}"}} {number(float(upto))}' for bound, upto in buckets]
-            lines.append(f'{name}_bucket{{{pairs},le="+Inf"}} {number(float(count))}')
-            lines.append(f"{name}_count{{{pairs}}} {number(float(count))}")
-            lines.append(f"{name}_sum{{{pairs}}} {number(float(total))}\n")
-            blocks[pairs] = "\n".join(lines)
-
-    def add_summary(
-        self, name: str, text: str, pairs: str, quantiles: Iterable[tuple[float, float]], count: int
-    ) -> None:
-        """
-        Add a summary to a family of such, which the first call describes; it has no sum, as Flink's have none.
-
-        Args:
-            pairs: Labels, as `labels` returns them; at least one.
-            quantiles: 0 to 1, and the value there.
-            count: Of all values.
-        """
-        blocks = self._family(name, "summary", text).blocks
-        if pairs not in blocks:
-            lines = [f'{name}{{{pairs},quantile="{number(rank)}"}} {number(value)}' for rank, value in quantiles]
-            lines.append(f"{name}_count{{{pairs}}} {number(float(count))}\n")
-            blocks[pairs] = "\n".join(lines)
+            blocks[pairs] = lines.replace(_PAIRS, pairs)
 
     def _family(self, name: str, kind: Kind | Literal["histogram", "summary"], text: str) -> _Family:
         family = self._families.get(name)
