@@ -282,7 +282,7 @@ def _markers(state: JobState) -> Markers | None:
 
     def count(name: str) -> int:
         told = metrics.get(name, 0)
-        return told if isinstance(told, int) else 0
+        return told if isinstance(told, int) and not isinstance(told, bool) else 0
 
     if state.job.latency is None or names.MARKERS_EMITTED not in metrics:
         return None
