@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -87,8 +87,7 @@ def subtasks(query: Query) -> Body:
     def values(name: str) -> Floats:
         found = find(state, name)
         if found is None:
-            among = range(state.size) if chosen is None else chosen
-            return _latencies(latency_metrics.value(state, told_apart, name, index) for index in among)
+            return _latencies(latency_metrics.values(state, told_apart, name, chosen))
         column, is_bool = found
         if is_bool:
             raise NotNumeric(name)
@@ -97,11 +96,10 @@ def subtasks(query: Query) -> Body:
     return _answer(asked, modes, values)
 
 
-def _latencies(values: Iterable[Scalar | None]) -> Floats:
-    told = [value for value in values if value is not None]
-    if any(isinstance(value, str) for value in told):
+def _latencies(values: Sequence[Scalar]) -> Floats:
+    if any(isinstance(value, str) for value in values):
         raise NotNumeric
-    return np.array(told, dtype=np.float64)
+    return np.array(values, dtype=np.float64)
 
 
 def _over_scalars(query: Query, stores: list[Mapping[str, Scalar]]) -> Body:

@@ -7,7 +7,7 @@ An id names the subtask that recorded, so it exists on that subtask only.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -131,6 +131,20 @@ def value(
     statistic = found["statistic"]
     told: float = window.statistics[_ROWS[statistic], subtask].item()
     return int(told) if statistic in _WHOLE else told
+
+
+def values(
+    vertex: VertexState, told_apart: wire.LatencyGranularity | None, name: str, chosen: Sequence[int] | None
+) -> list[int | float | str]:
+    """Return the values of a latency's id without the subtask, of all subtasks or those `chosen`, as `value` does."""
+    if not name.startswith(_BEGIN) and not name.endswith(_END):
+        return []
+    among = range(vertex.size) if chosen is None else chosen
+    found = _ID.fullmatch(name)
+    if found is not None:
+        among = [subtask for subtask in (int(found["subtask"]),) if subtask in among]
+    told = (value(vertex, told_apart, name, subtask) for subtask in among)
+    return [each for each in told if each is not None]
 
 
 def _granularity_of(key: LatencyKey) -> wire.LatencyGranularity:
