@@ -15,7 +15,7 @@ from spark_hooks.observed import observed
 from spark_hooks.progress import Progress, milliseconds
 from spark_hooks.sources import Sources
 from spark_hooks.spans import Spans
-from spark_hooks.steady import STEP_MS, SteadyTime
+from spark_hooks.steady import SteadyTime
 from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
@@ -214,9 +214,9 @@ class Job:
         self.checkpoints.complete(event, trigger_ms)
         begin_ms = self._time.of(trigger_ms)
         end_ms = begin_ms + max(event.duration_ms.get("triggerExecution", 0), 0)
-        if self._time.now_ms is not None and end_ms > self._time.now_ms + STEP_MS:
-            # Spark measures by the wall clock, which was set meanwhile.
-            end_ms = self._time.now_ms
+        if self._time.now_ms is not None:
+            # Spark measures by the wall clock, which may have been set meanwhile.
+            end_ms = min(end_ms, self._time.now_ms)
         passed, batch = self.timeline.complete(event.batch_id, begin_ms, end_ms)
         self._settle(passed)
         self.backlog.complete(batch, event)
@@ -318,7 +318,7 @@ class Job:
         ran = {} if batch is None else batch.by_vertex()
         for vertex in self.vertices.values():
             spans = None if batch is None else self._spans(batch, ran, vertex)
-            vertex.shares.tick(now_ms, vertex.size, spans, backlogged)
+            vertex.shares.tick(now_ms, vertex.size, spans, backlogged, vertex.is_source)
 
     def _settle(self, batch: Batch | None) -> None:
         """A batch, if any, has ended; one whose progress never came is as backlogged as the one before it."""

@@ -258,7 +258,7 @@ def by_the_word(
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32).map(Random), st.booleans())
 def test_shares_are_those_of_a_walk_through_every_millisecond(random: Random, source: bool) -> None:
     """The vectorised figures are what each sentence says of each subtask and each millisecond."""
