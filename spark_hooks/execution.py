@@ -156,6 +156,7 @@ class Model:
                 checkpoint_path=event.checkpoint,
                 from_start=event.batch < 0,
                 time=self.time,
+                executors=self._executors,
                 markers=self._markers(event, start_ms),
             )
         )
@@ -178,6 +179,12 @@ class Model:
         job = self._runs.get(event.run)
         if job is not None:
             job.end(event.time_ms, event.exception)
+
+    @_apply.register
+    def _(self, event: records.SourceBacklog) -> None:
+        job = self._runs.get(event.run)
+        if job is not None:
+            job.list_files(event)
 
     @_apply.register
     def _(self, event: records.ApplicationEnd) -> None:
@@ -264,10 +271,10 @@ class Model:
             self.unknown_updates += sum(
                 not execution.names(won.updates) for stage in execution.stages for won in stage.won.values()
             )
-            if execution.root is None and execution.job.kind == "BATCH":
-                execution.job.end(event.time_ms, event.error or None)
-            elif execution.root is None:
+            if execution.root is None:
                 execution.job.executed(execution, event.time_ms, event.error)
+                if execution.job.kind == "BATCH":
+                    execution.job.end(event.time_ms, event.error or None)
         if execution.tasks is not None:
             execution.tasks.leave(execution)
         self._ended[execution.id] = execution
@@ -312,10 +319,12 @@ class Model:
             if any(row in updates for operator in vertex.operators if not operator.sink for row in operator.rows):
                 bound = job.bind(vertex, execution.own)
                 bound.vertex.run_stage(1)
-                bound.vertex.counters.add(0, bound.counts(updates, 0))
+                bound.vertex.counters.add(0, bound.counts(updates))
 
     def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
+        if execution.root is not None:
+            execution.root.inner.remove(execution)
         if execution.tasks is not None:
             execution.tasks.leave(execution)
         for stage in execution.stages:
@@ -350,7 +359,8 @@ class Model:
     def _begin_batch_job(self, root: Execution) -> None:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
         first_line = root.description.partition("\n")[0]
-        job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)), time=self.time)
+        attempt = wire.Attempt(root.time_ms, str(root.id))
+        job = Job(jid, "BATCH", first_line, self._app.name, attempt, time=self.time, executors=self._executors)
         job.timeline.begin(-1, self.time.of(root.time_ms), root)
         job.settings = root.settings
         root.job = self._add(job)
@@ -405,7 +415,7 @@ class Model:
             return
         for bound in stage.vertices():
             bound.vertex.register(partition + 1)
-            bound.vertex.counters.show_live(stage.id, partition, event.task, bound.counts(updates, 0))
+            bound.vertex.counters.show_live(stage.id, partition, event.task, bound.counts(updates))
 
     @_apply.register
     def _(self, event: records.TaskEnd) -> None:
@@ -415,6 +425,9 @@ class Model:
             return
         updates = dict(_pairs(event.updates))
         stage.bind_by_updates(updates)
+        if event.partition not in stage.launches:
+            # The recorder had to drop its start.
+            stage.start(event, self.time.of(event.launch_ms))
         stage.running.pop(event.task, None)
         for bound in stage.vertices():
             bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)
@@ -438,9 +451,9 @@ class Model:
             self.time.of(event.finish_ms),
             event.executor,
             event.peak_bytes,
+            event.spilled_bytes,
         )
-        stage.won[event.partition] = won
-        stage.count(won)
+        stage.win(won)
         if stage.execution.tasks is not None:
             stage.execution.tasks.note(stage)
 
