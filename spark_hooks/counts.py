@@ -17,6 +17,7 @@ READ_LOCAL_BYTES = "local bytes read"
 READ_REMOTE_BYTES = "remote bytes read"
 READ_LOCAL_BLOCKS = "local blocks read"
 READ_REMOTE_BLOCKS = "remote blocks read"
+FETCH_WAIT = "fetch wait time"
 
 # No row metric, and as many rows out as in.
 _PASS_THROUGH = frozenset(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from spark_hooks import plan
+from spark_hooks.backlog import Backlog
 from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
@@ -13,13 +14,14 @@ from spark_hooks.failures import Failures, root_cause
 from spark_hooks.observed import observed
 from spark_hooks.progress import Progress, milliseconds
 from spark_hooks.sources import Sources
+from spark_hooks.spans import Spans
 from spark_hooks.steady import SteadyTime
-from spark_hooks.timeline import Timeline
+from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
 
 if TYPE_CHECKING:
-    from spark_hooks.stages import Execution
+    from spark_hooks.stages import Execution, Stage
 
 VERTICES = 500
 """Held of one run. User code in foreachBatch may plan differently in every batch; the oldest plans leave."""
@@ -68,6 +70,7 @@ class Job:
         self.sink = sink
         self.checkpoint_path = checkpoint_path or ""
         self.timeline = Timeline()
+        self.backlog = Backlog(self.trigger)
         self._time = time or SteadyTime()
         self.checkpoints = Checkpoints(attempt.start_ms, from_start)
         self.watermark_ms = NO_WATERMARK_MS
@@ -189,7 +192,7 @@ class Job:
         self.start(time_ms)
         if batch_id < 0:
             return None
-        self.timeline.begin(batch_id, self._time.of(time_ms), execution)
+        self._settle(self.timeline.begin(batch_id, self._time.of(time_ms), execution))
         return self.checkpoints.begin(batch_id, time_ms)
 
     def executed(self, execution: Execution, time_ms: int, error: str | None) -> None:
@@ -211,7 +214,10 @@ class Job:
         self.checkpoints.complete(event, trigger_ms)
         # Spark takes the duration from the wall clock too: together they are what that told at the batch's end.
         end_ms = trigger_ms + event.duration_ms.get("triggerExecution", 0)
-        self.timeline.complete(event.batch_id, self._time.of(trigger_ms), self._time.of(end_ms))
+        passed, batch = self.timeline.complete(event.batch_id, self._time.of(trigger_ms), self._time.of(end_ms))
+        self._settle(passed)
+        self.backlog.complete(batch, event)
+        self._settle(batch)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
         if watermark_ms > 0:
@@ -261,7 +267,10 @@ class Job:
 
     def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
-        self.timeline.end(self._time.of(time_ms))
+        ended_ms = self._time.of(time_ms)
+        self._settle(self.timeline.end(ended_ms))
+        for vertex in self.vertices.values():
+            vertex.shares.end(ended_ms)
         self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 
@@ -278,6 +287,8 @@ class Job:
         found: dict[str, wire.Scalar] = {**self.checkpoints.metrics(), names.INPUT_ROWS: self._input_rows}
         if self._output_rows is not None:
             found[names.OUTPUT_ROWS] = self._output_rows
+        if self.backlog.up is not None:
+            found[names.BACKLOGGED] = self.backlog.up
         return found
 
     def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
@@ -293,6 +304,30 @@ class Job:
         """Update all rates, once every 5 s."""
         for vertex in self.vertices.values():
             vertex.tick()
+        if self._time.now_ms is not None:
+            self._look(self._time.now_ms)
+
+    # ---- Time shares
+
+    def _look(self, now_ms: int) -> None:
+        """Tell every vertex what it does in the batch under way."""
+        batch, backlogged = self.timeline.batch, bool(self.backlog.up)
+        ran = {} if batch is None else batch.by_vertex()
+        for vertex in self.vertices.values():
+            spans = None if batch is None else self._spans(batch, ran, vertex)
+            vertex.shares.tick(now_ms, vertex.size, spans, backlogged)
+
+    def _settle(self, batch: Batch | None) -> None:
+        """A batch, if any, has ended; one whose progress never came is as backlogged as the one before it."""
+        if batch is None:
+            return
+        ran = batch.by_vertex()
+        for vertex in self.vertices.values():
+            vertex.shares.settle(self._spans(batch, ran, vertex), vertex.size, bool(self.backlog.up))
+
+    def _spans(self, batch: Batch, ran: Mapping[str, list[Stage]], vertex: JobVertex) -> Spans:
+        waiting = vertex.parallelism if vertex.id in self.current else 0
+        return Spans.of(batch, ran.get(vertex.id, ()), vertex.id, vertex.is_source, waiting)
 
 
 def _bound(vertex: plan.Vertex, known: JobVertex, only: frozenset[int] | None = None) -> Bound:

@@ -12,13 +12,22 @@ from spark_hooks.records import QueryProgress
 
 
 class Source(msgspec.Struct, rename="camel"):
-    """What a progress event tells of one source."""
+    """
+    What a progress event tells of one source.
+
+    Args:
+        start_offset, end_offset, latest_offset: Where the batch began and ended reading, and what the source had at its
+            trigger; JSON of any kind, compared by `offsets`. None where Spark does not know.
+    """
 
     description: str = ""
     num_input_rows: int = 0
     input_rows_per_second: float | None = None
     processed_rows_per_second: float | None = None
     metrics: dict[str, str] | None = None
+    start_offset: Any = None
+    end_offset: Any = None
+    latest_offset: Any = None
 
 
 class Sink(msgspec.Struct, rename="camel"):

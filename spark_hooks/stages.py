@@ -130,6 +130,7 @@ class Stage:
         running: Task id → partition.
         starts: Partition → launch of its latest task, wall time.
         launches: The same, steady time.
+        relaunched: Partition → launch of its first task, steady time, of those that have had another one since.
         first_ms: Launch of its first task, steady time; −1 before.
         completed_ms: When all partitions had been won, steady time; −1 while it runs.
     """
@@ -144,6 +145,7 @@ class Stage:
     running: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
     launches: dict[int, int] = field(default_factory=dict)
+    relaunched: dict[int, int] = field(default_factory=dict)
     first_ms: int = -1
     completed_ms: int = -1
 
@@ -174,6 +176,8 @@ class Stage:
         if won is not None and won.run >= (event.stage, event.stage_attempt):
             return
         self.starts[event.partition] = event.launch_ms
+        if event.partition in self.launches:
+            self.relaunched.setdefault(event.partition, self.launches[event.partition])
         self.launches[event.partition] = launched_ms
         self.completed_ms = -1
         if self.first_ms < 0:

@@ -8,8 +8,9 @@ import numpy as np
 
 from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
-from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
+from spark_hooks.counts import BYTES_WRITTEN, FETCH_WAIT, TOTALS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
+from spark_hooks.time_shares import TimeShares
 from streamgauge import wire
 
 
@@ -30,6 +31,7 @@ class JobVertex:
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
+        self.shares = TimeShares()
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)
@@ -42,6 +44,11 @@ class JobVertex:
     def size(self) -> int:
         """Subtasks that any stage had."""
         return self.counters.rows
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it reads no shuffle; a broadcast is no stream of records, it only joins one."""
+        return not any(exchange.shuffles for exchange in self.inputs.values())
 
     def link(self, vertex: plan.Vertex) -> bool:
         """Take in the exchanges that a plan's `vertex` reads; return whether one is new."""
@@ -105,7 +112,8 @@ class Bound:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
 
-    `state` and `commits` are the accumulators of the bytes of its state, and of the time it took to commit it.
+    `state` and `commits` are the accumulators of the bytes of its state, and of the time it took to commit it,
+    `fetch_waits` of the time that it waited for shuffle blocks.
     """
 
     def __init__(
@@ -126,6 +134,11 @@ class Bound:
         # Worked out here, for a plan's walk is too long to be taken for every task.
         self.state = tuple(each for operator in plan_vertex.operators for each in operator.state)
         self.commits = tuple(each for operator in plan_vertex.operators for each in operator.commits)
+        self.fetch_waits = tuple(
+            exchange.metrics[FETCH_WAIT]
+            for exchange in plan_vertex.reads
+            if exchange.shuffles and FETCH_WAIT in exchange.metrics
+        )
         self._columns: dict[int, list[int]] = {}
         self._greatest: list[tuple[tuple[int, ...], int]] = []
         for column, found in zip(columns, flat(plan_vertex), strict=True):

@@ -171,3 +171,16 @@ def test_granularity_is_vertex_or_subtask(client: Any) -> None:
     answer = client.get("/metrics?granularity=job")
     assert answer.status_code == 400
     assert answer.json() == {"errors": ["query.granularity: Input should be 'vertex' or 'subtask'"]}
+
+
+def test_the_bottleneck_of_a_backlogged_job_is_told(states: Any) -> None:
+    """Its vertex has a series, the others have none; so has none where the job keeps up."""
+    slow = states.vertex(columns={names.BUSY_TIME: states.column(900.0, 1.0)})
+    quick = states.vertex(id="b" * 32, columns={names.BUSY_TIME: states.column(100.0, 1.0)})
+    rendered = text(states, states.job(quick, slow, metrics={names.BACKLOGGED: True}))
+    assert lines(rendered, "streamgauge_vertex_bottleneck") == [f"streamgauge_vertex_bottleneck{{{VERTEX}}} 1"]
+    assert lines(rendered, "streamgauge_job_backlogged") == [f"streamgauge_job_backlogged{{{JOB}}} 1"]
+    assert "bottleneck" not in text(states, states.job(quick, slow, metrics={names.BACKLOGGED: False}))
+    assert "bottleneck" not in text(
+        states, states.job(quick, slow, metrics={names.BACKLOGGED: True}, state="SUSPENDED")
+    )
