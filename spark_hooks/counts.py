@@ -43,6 +43,7 @@ TOTALS = (
     "buffers_in_local",
     "buffers_in_remote",
     "bytes_out",
+    "bytes_spilled",
 )
 
 
@@ -51,6 +52,9 @@ Terms = tuple[tuple[int, ...], ...]
 
 BYTES_WRITTEN = -1
 """Stands among accumulators, which count from 0, for what Spark counts as output of a task."""
+
+BYTES_SPILLED = -2
+"""Likewise for what a task spilled to disk."""
 
 
 def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...], tuple[Terms | None, ...]]:
@@ -95,6 +99,7 @@ def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...]
             local_blocks,
             remote_blocks,
             _bytes_out(vertex),
+            ((BYTES_SPILLED,),),
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,13 +22,13 @@ class Source(msgspec.Struct, rename="camel"):
     """
 
     description: str = ""
+    start_offset: Any = None
+    end_offset: Any = None
+    latest_offset: Any = None
     num_input_rows: int = 0
     input_rows_per_second: float | None = None
     processed_rows_per_second: float | None = None
     metrics: dict[str, str] | None = None
-    start_offset: Any = None
-    end_offset: Any = None
-    latest_offset: Any = None
 
 
 class Sink(msgspec.Struct, rename="camel"):
@@ -100,3 +101,19 @@ def milliseconds(timestamp: str) -> int:
         ValueError: it is no ISO 8601.
     """
     return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)
+
+
+def moment(event_time: Mapping[str, str], which: str) -> int | None:
+    """
+    Return one of a progress's event times in Unix milliseconds.
+
+    Args:
+        which: max, min, avg or watermark.
+
+    Returns:
+        None where it is not told, or is no time of our calendar: a row may claim to be of the year 10000.
+    """
+    try:
+        return milliseconds(event_time[which])
+    except (KeyError, ValueError):
+        return None

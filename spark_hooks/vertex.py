@@ -8,8 +8,11 @@ import numpy as np
 
 from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
-from spark_hooks.counts import BYTES_WRITTEN, FETCH_WAIT, TOTALS, Terms, terms
+from spark_hooks.alignment import Alignment
+from spark_hooks.buffers import Buffers
+from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS, WRITTEN_RECORDS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
+from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
 from streamgauge import wire
 
@@ -32,6 +35,9 @@ class JobVertex:
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
         self.shares = TimeShares()
+        self.buffers = Buffers()
+        self.alignment = Alignment()
+        self.sources = SourceColumns()
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)
@@ -69,6 +75,8 @@ class JobVertex:
             return
         self.counters.register(rows)
         self.views.register(rows)
+        self.buffers.register(rows)
+        self.alignment.register(rows)
         unknown = np.full(more, -1, dtype=np.int64)
         self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
         self.executor_indices = np.concatenate([self.executor_indices, unknown])
@@ -94,8 +102,9 @@ class JobVertex:
             self.ends_ms[subtask] = finish_ms
 
     def tick(self) -> None:
-        """Update the rates, once every 5 s."""
+        """Update the rates, and sample what is told as a mean, once every 5 s."""
         self.views.update(self.counters.shown())
+        self.buffers.sample()
 
 
 def flat(vertex: plan.Vertex) -> list[Terms | None]:
@@ -112,8 +121,8 @@ class Bound:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
 
-    `state` and `commits` are the accumulators of the bytes of its state, and of the time it took to commit it,
-    `fetch_waits` of the time that it waited for shuffle blocks.
+    `plan_vertex` is the plan's. `state` and `commits` are the accumulators of the bytes of its state, and of the time
+    it took to commit it, `fetch_waits` of the time that it waited for shuffle blocks.
     """
 
     def __init__(
@@ -124,7 +133,7 @@ class Bound:
         only: frozenset[int] | None = None,
     ) -> None:
         self.vertex = vertex
-        self._plan_vertex = plan_vertex
+        self.plan_vertex = plan_vertex
         self._only = only
         self._operators = tuple(
             None if column is None else vertex.operators[column // 2].id
@@ -152,6 +161,12 @@ class Bound:
                 else:
                     self._greatest.append((term, column))
 
+    @property
+    def written(self) -> int | None:
+        """The accumulator of the records that its tasks write to a shuffle; None where it writes none."""
+        writes = self.plan_vertex.writes
+        return None if writes is None else writes.metrics.get(WRITTEN_RECORDS)
+
     def counts_as(self, other: Bound) -> bool:
         """Whether a task's counts and native metrics are the same here and there, as where a plan is told again."""
         return (
@@ -161,7 +176,7 @@ class Bound:
             and self.reading == other.reading
         )
 
-    def counts(self, updates: Mapping[int, int], bytes_written: int) -> list[int]:
+    def counts(self, updates: Mapping[int, int], bytes_written: int = 0, bytes_spilled: int = 0) -> list[int]:
         """Return one task's counts, in the columns of the job's vertex."""
         row = [0] * len(self.vertex.known)
         # These are fewer than a task's updates.
@@ -174,6 +189,8 @@ class Bound:
             row[column] += max(updates.get(accumulator, 0) for accumulator in accumulators)
         for column in self._columns.get(BYTES_WRITTEN, ()):
             row[column] += bytes_written
+        for column in self._columns.get(BYTES_SPILLED, ()):
+            row[column] += bytes_spilled
         return row
 
     def accumulate(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
@@ -189,7 +206,7 @@ class Bound:
         """How the native metrics follow from a task's updates; found when first asked for: many plans run no task."""
         if self._reading is None:
             table = self.vertex.accumulators
-            self._reading = table.reading(self._plan_vertex, self._operators, self._only)
+            self._reading = table.reading(self.plan_vertex, self._operators, self._only)
         return self._reading
 
 

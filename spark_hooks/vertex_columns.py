@@ -26,6 +26,7 @@ _TOTALS = dict(
             names.NUM_BUFFERS_IN_LOCAL,
             names.NUM_BUFFERS_IN_REMOTE,
             names.NUM_BYTES_OUT,
+            names.NUM_BYTES_SPILLED,
         ),
         strict=True,
     )
@@ -67,9 +68,29 @@ def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
     shown, rates = vertex.counters.shown(), vertex.views.rates()
     yield Group("counts", (shown.tobytes(), rates.tobytes()), lambda: _counts(vertex, shown, rates))
     yield Group("time", vertex.shares.revision, lambda: _time(vertex.shares, vertex.size))
+    # Of a vertex that only the driver has executed, or that no task of has run yet, nothing waits.
+    if vertex.start_ms >= 0:
+        yield Group("buffers", vertex.buffers.revision, lambda: _buffers(vertex))
+        yield Group("alignment", vertex.alignment.revision, lambda: _alignment(vertex))
+    sources = vertex.sources.state()
+    if sources is not None:
+        ran = vertex.starts_ms >= 0
+        told = vertex.sources.columns
+        yield Group("sources", (sources, ran.tobytes()), lambda: (Told(*each) for each in told(ran)))
     if vertex.inputs:
         watermark = np.full(vertex.size, watermark_ms)
         yield Group("watermark", watermark_ms, lambda: [Told("", names.CURRENT_INPUT_WATERMARK, watermark)])
+
+
+def _buffers(vertex: JobVertex) -> Iterator[Told]:
+    for metric, prefix, values, present in vertex.buffers.columns():
+        yield Told("", prefix + metric, values, present)
+        yield Told("", names.OLD_BUFFERS + metric, values, present)
+
+
+def _alignment(vertex: JobVertex) -> Iterator[Told]:
+    for metric, values, present in vertex.alignment.columns():
+        yield Told("", metric, values, present)
 
 
 def _counts(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[Told]:

@@ -47,6 +47,7 @@ TOTALS = {
     "numBuffersInLocal": ("Shuffle.Netty.Input.numBuffersInLocal",),
     "numBuffersInRemote": ("Shuffle.Netty.Input.numBuffersInRemote",),
     "numBytesOut": (),
+    "numBytesSpilled": (),
 }
 """A vertex's totals in the order of its counters, with the other name of each."""
 
@@ -55,12 +56,16 @@ WHOLE_SHARES = ("idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "slotWait
 ABSENT = "absent"
 
 Table = dict[tuple[str, str], list[float | str]]
-"""(operator id or '', metric) → a value a subtask; NaN as a word, since it equals nothing."""
+"""(operator id or '', metric) → a value a subtask; NaN and none as words, since NaN equals nothing."""
 
 
 def plain(values: Any) -> list[float | str]:
     listed = np.asarray(values).tolist()
     return ["NaN" if isinstance(value, float) and math.isnan(value) else value for value in listed]
+
+
+def told(values: Any, present: Any) -> list[float | str]:
+    return plain(values if present is None else np.where(present, values.astype(object), ABSENT))
 
 
 def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
@@ -81,6 +86,13 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
     for metric, values in time_columns(vertex).items():
         if not (ended and metric in TRANSIENT):
             found["", metric] = plain(values) + [ABSENT] * (vertex.size - len(values))
+    if vertex.start_ms >= 0:
+        for metric, prefix, values, present in vertex.buffers.columns():
+            found["", prefix + metric] = found["", "buffers." + metric] = told(values, present)
+        for metric, values, present in vertex.alignment.columns():
+            found["", metric] = told(values, present)
+    for operator, metric, values, present in vertex.sources.columns(vertex.starts_ms >= 0):
+        found[operator, metric] = told(values, present)
     return found
 
 
@@ -102,9 +114,7 @@ def time_columns(vertex: JobVertex) -> dict[str, Any]:
 
 def held_columns(groups: dict[str, Columns]) -> Table:
     return {
-        (operator, metric): plain(
-            column.values if column.present is None else np.where(column.present, column.values.astype(object), ABSENT)
-        )
+        (operator, metric): told(column.values, column.present)
         for operator, columns in groups.items()
         for metric, column in columns.items()
     }
