@@ -38,5 +38,5 @@ def stage_run(
         found.launches[partition] = launch_ms
         if finish_ms is not None:
             told = {FETCH_WAIT: (waits or {}).get(partition, 0)}
-            found.won[partition] = Won((1, 0), partition, told, 0, launch_ms, finish_ms, finish_ms, "1", 0)
+            found.won[partition] = Won((1, 0), partition, told, 0, launch_ms, finish_ms, finish_ms, "1", 0, 0)
     return found
