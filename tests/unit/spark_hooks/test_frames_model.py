@@ -271,7 +271,10 @@ class Driver:
             sent |= {
                 (figures.id, each.operator, column.metric) for each in figures.operators for column in each.columns
             }
-        assert sent == changed
+        # What is known no more is told once, without values, and again with everything.
+        gone = {key for one in past for key in one if key not in now}
+        assert changed <= sent <= changed | gone
+        assert {key for key in gone if frame.base and key in since[0]} <= sent
 
     def push(self) -> None:
         """Frames arrive and are acknowledged; or they, or the answer, are lost."""
