@@ -47,7 +47,7 @@ def test_micro_batches_fit_the_collectors_limits() -> None:
 
 
 def test_latencies_fit_the_collectors_limits() -> None:
-    """Windows of source subtasks, of one vertex in the worst case, and all rings of a run as the figures that travel."""
+    """Windows of source subtasks, all at one vertex in the worst case; all rings of a run, as figures that travel."""
     limits = Limits()
     assert limits.latencies >= 2 * latencies.SUBTASK_WINDOWS
     figures = 1 + len(names.LATENCY_STATISTICS)
