@@ -125,12 +125,12 @@ class Run:
         return found
 
     def row_latencies(self, batches: list[Batch]) -> Floats:
-        """Time from a row's coming into being to the end of the execution that put it out, ms; of all rows read."""
+        """Time from a row's coming into being to the end of the execution that put it out, ms; without the burst."""
         arrivals = self.known.arrivals
         found = []
         for batch in batches:
-            rows = np.arange(batch.start, batch.end)
-            created = self.start_ms + np.maximum(0, rows - arrivals.burst + 1) * 1000.0 / arrivals.per_second
+            rows = np.arange(max(batch.start, arrivals.burst), batch.end)
+            created = self.start_ms + (rows - arrivals.burst + 1) * 1000.0 / arrivals.per_second
             found.append(batch.executed_ms - created)
         return np.concatenate(found)
 
@@ -158,8 +158,11 @@ class Driver:
     @contextmanager
     def running(self, name: str) -> Iterator[Run]:
         """Have a query run."""
-        yield Run(self, name, **self.do("start", name=name))
-        self.do("stop", name=name)
+        run = Run(self, name, **self.do("start", name=name))
+        try:
+            yield run
+        finally:
+            self.do("stop", name=name)
 
     def events(self) -> list[dict[str, Any]]:
         """Every event that has been written to the log as of now."""
