@@ -70,7 +70,7 @@ def sleeping(rows: DataFrame, row_ms: int) -> DataFrame:
 def skewed(rows: DataFrame) -> DataFrame:
     """Three vertices, of which the second has eight rows of ten in one subtask."""
     keyed = rows.selectExpr("value", "created", "IF(value % 10 < 8, 0L, value) AS key").repartition(4, "key")
-    return sleeping(keyed, 10).repartition(2)
+    return sleeping(keyed, 15).repartition(2)
 
 
 QUERIES = {
@@ -78,7 +78,7 @@ QUERIES = {
     "swamped": Known(Arrivals(100, max_rows=100), lambda rows: sleeping(rows.repartition(2), 36)),
     "alone": Known(Arrivals(100, max_rows=100), lambda rows: sleeping(rows, 36)),
     "healthy": Known(Arrivals(20), lambda rows: sleeping(rows.repartition(2), 28), 10_000),
-    "skewed": Known(Arrivals(50), skewed, 2000),
+    "skewed": Known(Arrivals(30), skewed, 3000),
     "idle": Known(Arrivals(100, total=100), lambda rows: rows.repartition(2)),
     "limited": Known(Arrivals(50, burst=250, max_rows=50), lambda rows: rows.repartition(2), 1000),
 }
