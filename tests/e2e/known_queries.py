@@ -26,6 +26,8 @@ ARRIVALS = Path(__file__).with_name("Arrivals.java")
 MARKER_INTERVAL_MS = 200
 """Ten times as many markers as by default: enough of them within seconds."""
 INTERVAL_MS = 500
+QUERY_IDLE_S = 4
+"""How often Spark says that an idle query is idle; 10 s by default."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def main(collector: str, folder: Path) -> None:
         .config("spark.log.level", "ERROR")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.streaming.checkpointLocation", str(folder / "checkpoints"))
+        .config("spark.sql.streaming.noDataProgressEventInterval", f"{QUERY_IDLE_S}s")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

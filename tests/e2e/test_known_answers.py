@@ -19,7 +19,7 @@ import pytest
 
 from streamgauge import names
 from tests.e2e.conftest import Rest, eventually, serving
-from tests.e2e.known_queries import MARKER_INTERVAL_MS, QUERIES
+from tests.e2e.known_queries import MARKER_INTERVAL_MS, QUERIES, QUERY_IDLE_S
 from tests.e2e.known_runs import Batch, Driver, Run, driver
 from tests.e2e.test_collector_faults import free_port
 
@@ -27,8 +27,6 @@ pytestmark = pytest.mark.spark
 
 WITHIN = 0.15
 LOOK_S = 0.5
-QUERY_IDLE_S = 10.0
-"""How often Spark says that an idle query is idle."""
 SLACK_S = 3.0
 """What a busy machine may take for a frame to arrive."""
 
@@ -334,7 +332,7 @@ def test_markers_of_an_idle_source_do_not_pile_up(known: Driver, collector: Coll
         eventually(lambda: watched.markers()[dropped], QUERY_IDLE_S + SLACK_S)
         before = known.do("objects")
         begin, seen = time.monotonic(), []
-        while time.monotonic() < begin + 2 * QUERY_IDLE_S + SLACK_S:
+        while time.monotonic() < begin + 3 * QUERY_IDLE_S + SLACK_S:
             seen.append(watched.markers())
             time.sleep(LOOK_S)
         since_ms = time.time() * 1000 - run.start_ms
