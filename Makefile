@@ -6,12 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz-rest clean
+.PHONY: help demo test check docs fuzz-rest clean
 
 help:
 	@echo "make demo       start the service and a Spark job on real data"
 	@echo "make test       run the checks and every test"
 	@echo "make check      lint, formatting and types only"
+	@echo "make docs       write docs/metrics.md from the catalogue"
 	@echo "make fuzz-rest  ask the REST 1,000 things of each kind that /openapi.json allows, and some that it does not"
 	@echo "make clean      remove the virtual environment, the fetched Java and Flink's clients"
 
@@ -27,6 +28,9 @@ check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(if $(shell $(BIN)/python -c 'import sys; print("types" if sys.version_info >= (3, 11) else "")'),$(BIN)/mypy,@echo "types are not checked on Python 3.10: the stubs of its last NumPy know less")
+
+docs: $(VENV)/.installed-test
+	$(BIN)/python -m docs.metrics
 
 # The tests ask a few of each kind; this one takes its time.
 fuzz-rest: $(VENV)/.installed-test

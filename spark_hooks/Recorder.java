@@ -76,6 +76,7 @@ public class Recorder extends SparkListener {
     private static final int ENVIRONMENT = 22;
     private static final int CONFIGURATION = 23;
     private static final int OBSERVED = 24;
+    private static final int SOURCE_BACKLOG = 25;
 
     private static final String[] MEMORY = {
         "JVMHeapMemory", "JVMOffHeapMemory", "DirectPoolMemory", "MappedPoolMemory",
@@ -88,6 +89,12 @@ public class Recorder extends SparkListener {
 
     /** Nested executions that are held; more can only be such whose end Spark's queue had to drop. */
     private static final int NESTED = 1024;
+
+    /** Runs whose sources are remembered; of one that is forgotten they are looked at once more. */
+    private static final int RUNS = 1024;
+
+    /** Stands for the batch of a run that reads no stream of files. */
+    private static final Long NO_FILES = Long.valueOf(-2);
 
     /** Failures of tasks whose text is held between two drains; of older ones only that and where they were. */
     private static final int FAILURES = 16;
@@ -105,6 +112,8 @@ public class Recorder extends SparkListener {
     private final ArrayDeque failures = new ArrayDeque();
     /** Execution -> the one that encloses it, of those that run; of the listener's thread alone. */
     private final LinkedHashMap roots = new LinkedHashMap();
+    /** Run -> its latest batch whose sources were looked at, or NO_FILES; of the listener's thread alone. */
+    private final LinkedHashMap looked = new LinkedHashMap();
     private long held = 0;
     private long events = 0;
     private long recordNs = 0;
@@ -181,6 +190,12 @@ public class Recorder extends SparkListener {
             Packer out = new Packer();
             Properties properties = event.properties() == null ? new Properties() : event.properties();
             List stages = list(event.stageInfos().iterator());
+            if (properties.getProperty("sql.streaming.queryId") != null) {
+                Packer backlog = backlog(properties);
+                if (backlog != null) {
+                    hold(backlog);
+                }
+            }
             out.array(8).integer(JOB_START).integer(event.jobId()).integer(event.time());
             out.integer(number(properties.getProperty("spark.sql.execution.id")));
             out.text(properties.getProperty("sql.streaming.queryId"));
@@ -692,6 +707,59 @@ public class Recorder extends SparkListener {
         return out;
     }
 
+    /**
+     * Writes how many files a query's streams of files have listed and not read, once a batch, or returns null.
+     *
+     * Read when the batch's first job begins, for the next trigger moves it. The sources are not locked: a listing may
+     * take minutes. That a look came too late shows in the source's own offset.
+     */
+    private Packer backlog(Properties properties) {
+        String id = properties.getProperty("sql.streaming.queryId");
+        // User code may have set a job group of its own.
+        String key = id + properties.getProperty("spark.jobGroup.id");
+        long batch = number(properties.getProperty("streaming.sql.batchId"));
+        Long before = (Long) looked.get(key);
+        if (batch < 0 || before == NO_FILES || (before != null && before.longValue() >= batch)) {
+            return null;
+        }
+        Packer sources = new Packer();
+        Object run = null;
+        int found = 0;
+        try {
+            Object query = query(java.util.UUID.fromString(id));
+            run = query == null ? null : call(query, "runId");
+            java.util.LinkedHashSet distinct = run == null ? new java.util.LinkedHashSet()
+                : new java.util.LinkedHashSet(list(((scala.collection.Iterable) call(query, "sources")).iterator()));
+            for (Iterator it = distinct.iterator(); it.hasNext();) {
+                Object source = it.next();
+                if (source.getClass().getName().endsWith(".FileStreamSource")) {
+                    Object unread = field(source, "unreadFiles");
+                    sources.text(source.toString());
+                    sources.integer(unread == null ? -1 : ((scala.collection.Seq) unread).size());
+                    sources.integer(((Number) field(source, "metadataLogCurrentOffset")).longValue());
+                    found++;
+                }
+            }
+        } catch (Throwable unknown) {
+            found = 0;
+        }
+        if (run == null) {
+            // It has ended, and the bus is late.
+            return null;
+        }
+        looked.remove(key);
+        looked.put(key, found == 0 ? NO_FILES : Long.valueOf(batch));
+        if (looked.size() > RUNS) {
+            looked.remove(looked.keySet().iterator().next());
+        }
+        if (found == 0) {
+            return null;
+        }
+        Packer out = new Packer();
+        out.array(4).integer(SOURCE_BACKLOG).text(run.toString()).integer(batch).array(3 * found).raw(sources.bytes());
+        return out;
+    }
+
     private static Packer executor(String id, String host, int cores, long time, int profile) {
         Packer out = new Packer();
         out.array(6).integer(EXECUTOR_ADDED).text(id).text(host).integer(cores).integer(time).integer(profile);
@@ -834,6 +902,12 @@ public class Recorder extends SparkListener {
     // Classes that moved between Spark's versions are called by name.
     private static Object call(Object target, String method) throws Exception {
         return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
+    }
+
+    private static Object field(Object target, String name) throws Exception {
+        java.lang.reflect.Field found = target.getClass().getDeclaredField(name);
+        found.setAccessible(true);
+        return found.get(target);
     }
 
     private static void usage(Map found, String area, MemoryUsage usage) {

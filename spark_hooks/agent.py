@@ -16,6 +16,7 @@ from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
 from spark_hooks.jvm import Recorder
+from spark_hooks.markers import Emission
 from spark_hooks.metrics import UPDATE_INTERVAL_S
 from spark_hooks.pusher import Outcome, Pusher, Transport
 from spark_hooks.redaction import REGEXES, Redaction
@@ -63,7 +64,7 @@ class Agent:
         self._executors = Executors(app.id, int(spark.conf.get("spark.task.cpus", "1")), clock)
         starts = before._model.starts() if before is not None else {}
         sequences = before._frames.sequences() if before is not None else {}
-        self._model: Model = Model(app, self._executors, starts)
+        self._model: Model = Model(app, self._executors, starts, _emission(settings))
         redact = _redaction(spark, settings.token)
         self._frames: Frames = Frames(app, settings.interval_ms, clock, redact, sequences)
         self._driver: dict[str, wire.Scalar] = {}
@@ -190,6 +191,12 @@ def _app(spark: Any) -> wire.App:
         spark_version=spark.version,
         hooks_version=__version__,
     )
+
+
+def _emission(settings: Settings) -> Emission | None:
+    if not settings.latency_interval_ms:
+        return None
+    return Emission(settings.latency_interval_ms, settings.latency_granularity, settings.latency_history_size)
 
 
 def _context_id(spark: Any) -> str:

@@ -17,6 +17,7 @@ READ_LOCAL_BYTES = "local bytes read"
 READ_REMOTE_BYTES = "remote bytes read"
 READ_LOCAL_BLOCKS = "local blocks read"
 READ_REMOTE_BLOCKS = "remote blocks read"
+FETCH_WAIT = "fetch wait time"
 
 # No row metric, and as many rows out as in.
 _PASS_THROUGH = frozenset(
@@ -42,6 +43,7 @@ TOTALS = (
     "buffers_in_local",
     "buffers_in_remote",
     "bytes_out",
+    "bytes_spilled",
 )
 
 
@@ -50,6 +52,9 @@ Terms = tuple[tuple[int, ...], ...]
 
 BYTES_WRITTEN = -1
 """Stands among accumulators, which count from 0, for what Spark counts as output of a task."""
+
+BYTES_SPILLED = -2
+"""Likewise for what a task spilled to disk."""
 
 
 def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...], tuple[Terms | None, ...]]:
@@ -94,6 +99,7 @@ def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...]
             local_blocks,
             remote_blocks,
             _bytes_out(vertex),
+            ((BYTES_SPILLED,),),
         ),
     )
 

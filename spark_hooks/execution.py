@@ -13,10 +13,12 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import singledispatchmethod
+from random import Random
 
 from spark_hooks import plan, progress, records
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
+from spark_hooks.markers import Emission, Markers
 from spark_hooks.progress import milliseconds
 from spark_hooks.stages import Execution, Stage, Won
 from spark_hooks.steady import SteadyTime
@@ -44,9 +46,16 @@ class Model:
         app: This application.
         executors: Told of executors and tasks.
         starts: Run id → start of runs that hooks which were attached before have told of.
+        emission: Of latency markers; None for none.
     """
 
-    def __init__(self, app: wire.App, executors: Executors, starts: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        app: wire.App,
+        executors: Executors,
+        starts: Mapping[str, int] | None = None,
+        emission: Emission | None = None,
+    ) -> None:
         self.time = SteadyTime()
         self.jobs: OrderedDict[str, Job] = OrderedDict()
         self.unknown_updates = 0
@@ -56,6 +65,8 @@ class Model:
         self._app = app
         self._executors = executors
         self._starts = dict(starts or {})
+        self._emission = emission
+        self._random = Random()  # noqa: S311  it draws the ways of markers, no secrets
         self._runs: dict[str, Job] = {}
         self._queries: OrderedDict[str, None] = OrderedDict()
         self._executions: dict[int, Execution] = {}
@@ -145,6 +156,8 @@ class Model:
                 checkpoint_path=event.checkpoint,
                 from_start=event.batch < 0,
                 time=self.time,
+                executors=self._executors,
+                markers=self._markers(event, start_ms),
             )
         )
 
@@ -159,7 +172,7 @@ class Model:
     def _(self, event: records.QueryIdle) -> None:
         job = self._runs.get(event.run)
         if job is not None:
-            job.start(event.time_ms)
+            job.idle(event.time_ms)
 
     @_apply.register
     def _(self, event: records.QueryTerminated) -> None:
@@ -168,11 +181,26 @@ class Model:
             job.end(event.time_ms, event.exception)
 
     @_apply.register
+    def _(self, event: records.SourceBacklog) -> None:
+        job = self._runs.get(event.run)
+        if job is not None:
+            job.list_files(event)
+
+    @_apply.register
     def _(self, event: records.ApplicationEnd) -> None:
         for job in self.jobs.values():
             job.cancel(event.time_ms)
         self._executors.end()
         self.ended, self.end_ms = True, event.time_ms
+
+    def _markers(self, event: records.QueryStarted, start_ms: int) -> Markers | None:
+        if self._emission is None:
+            return None
+        first_ms = began_ms = self.time.of(start_ms)
+        # Of a run that was there before, nobody saw what became of the markers until now.
+        if event.timestamp is None or event.batch >= 0 or event.run in self._starts:
+            first_ms = max(first_ms, self.time.now_ms or 0)
+        return Markers(self._emission, began_ms, first_ms, event.trigger or "", self.time, self._random)
 
     # ---- Executions and their plans
 
@@ -243,10 +271,10 @@ class Model:
             self.unknown_updates += sum(
                 not execution.names(won.updates) for stage in execution.stages for won in stage.won.values()
             )
-            if execution.root is None and execution.job.kind == "BATCH":
-                execution.job.end(event.time_ms, event.error or None)
-            elif execution.root is None:
+            if execution.root is None:
                 execution.job.executed(execution, event.time_ms, event.error)
+                if execution.job.kind == "BATCH":
+                    execution.job.end(event.time_ms, event.error or None)
         if execution.tasks is not None:
             execution.tasks.leave(execution)
         self._ended[execution.id] = execution
@@ -291,10 +319,12 @@ class Model:
             if any(row in updates for operator in vertex.operators if not operator.sink for row in operator.rows):
                 bound = job.bind(vertex, execution.own)
                 bound.vertex.run_stage(1)
-                bound.vertex.counters.add(0, bound.counts(updates, 0))
+                bound.vertex.counters.add(0, bound.counts(updates))
 
     def _evict(self, execution: Execution) -> None:
         del self._executions[execution.id]
+        if execution.root is not None:
+            execution.root.inner.remove(execution)
         if execution.tasks is not None:
             execution.tasks.leave(execution)
         for stage in execution.stages:
@@ -329,7 +359,8 @@ class Model:
     def _begin_batch_job(self, root: Execution) -> None:
         jid = hashlib.md5(f"{self._app.id}:{root.id}".encode(), usedforsecurity=False).hexdigest()
         first_line = root.description.partition("\n")[0]
-        job = Job(jid, "BATCH", first_line, self._app.name, wire.Attempt(root.time_ms, str(root.id)), time=self.time)
+        attempt = wire.Attempt(root.time_ms, str(root.id))
+        job = Job(jid, "BATCH", first_line, self._app.name, attempt, time=self.time, executors=self._executors)
         job.timeline.begin(-1, self.time.of(root.time_ms), root)
         job.settings = root.settings
         root.job = self._add(job)
@@ -384,7 +415,7 @@ class Model:
             return
         for bound in stage.vertices():
             bound.vertex.register(partition + 1)
-            bound.vertex.counters.show_live(stage.id, partition, event.task, bound.counts(updates, 0))
+            bound.vertex.counters.show_live(stage.id, partition, event.task, bound.counts(updates))
 
     @_apply.register
     def _(self, event: records.TaskEnd) -> None:
@@ -394,6 +425,9 @@ class Model:
             return
         updates = dict(_pairs(event.updates))
         stage.bind_by_updates(updates)
+        if event.partition not in stage.launches:
+            # The recorder had to drop its start.
+            stage.start(event, self.time.of(event.launch_ms))
         stage.running.pop(event.task, None)
         for bound in stage.vertices():
             bound.vertex.end_task(event.partition, event.attempt, event.executor, event.launch_ms, event.finish_ms)
@@ -417,9 +451,9 @@ class Model:
             self.time.of(event.finish_ms),
             event.executor,
             event.peak_bytes,
+            event.spilled_bytes,
         )
-        stage.won[event.partition] = won
-        stage.count(won)
+        stage.win(won)
         if stage.execution.tasks is not None:
             stage.execution.tasks.note(stage)
 

@@ -25,6 +25,9 @@ DRIVER = "driver"
 EXECUTOR_MEMORY = "1g"
 """Spark's default of spark.executor.memory."""
 
+IN_FLIGHT = "48m"
+"""Spark's default of spark.reducer.maxSizeInFlight."""
+
 _ASKED_TOGETHER = (names.HEAP_USED, names.HEAP_MAX, names.MANAGED_USED, names.METASPACE_USED)
 """Flink's autoscaler asks for these at once, and where one were absent it would be told none."""
 
@@ -45,6 +48,8 @@ class Executors:
     """
     All executors of one application. Not thread safe.
 
+    `in_flight_bytes` is what a task fetches from the others at once, NaN where it is not known.
+
     Args:
         app_id: Spark's application id, the first part of an executor's id.
         task_cpus: spark.task.cpus; slots = cores // task_cpus.
@@ -59,6 +64,7 @@ class Executors:
         self._tasks: dict[int, tuple[str, str]] = {}
         self._blocks: dict[str, tuple[str, int]] = {}
         self._heap_bytes: float = math.nan
+        self.in_flight_bytes: float = math.nan
         self._driver: dict[str, wire.Scalar] = {}
         self._driver_garbage = GarbageRates()
 
@@ -88,6 +94,8 @@ class Executors:
         elif isinstance(event, records.Environment):
             heap_bytes = size(event.settings.get("spark.executor.memory", EXECUTOR_MEMORY), MIB)
             self._heap_bytes = math.nan if heap_bytes is None else heap_bytes
+            in_flight_bytes = size(event.settings.get("spark.reducer.maxSizeInFlight", IN_FLIGHT), MIB)
+            self.in_flight_bytes = math.nan if in_flight_bytes is None else in_flight_bytes
 
     def tick(self, driver: Mapping[str, wire.Scalar]) -> dict[str, wire.Scalar]:
         """
@@ -125,6 +133,23 @@ class Executors:
         name = f"{self._app_id}-{executor}"
         found = self._executors.get(executor) or self._gone.get(executor)
         return name, "" if found is None else found.endpoint
+
+    @property
+    def count(self) -> int:
+        """Executors that there are."""
+        return len(self._executors)
+
+    def slot_bytes(self, executor: str) -> float:
+        """Return a slot's share of an executor's memory for storage and execution; NaN where it is not known."""
+        found = self._executors.get(executor)
+        gone = self._gone.get(executor)
+        if found is not None:
+            memory_bytes, slots = found.memory_bytes, found.cores // self._task_cpus
+        elif gone is not None:
+            memory_bytes, slots = gone.memory_bytes, gone.slots
+        else:
+            return math.nan
+        return memory_bytes / max(slots, 1) if memory_bytes >= 0 else math.nan
 
     def frames(self) -> tuple[wire.Executor, ...]:
         """Return every executor as it is now, and those that are gone and not yet forgotten."""

@@ -181,6 +181,7 @@ class Frames:
         return channel.configuration if channel.note(_CONFIGURATION, channel.configuration) else None
 
     def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
+        job.look()
         head = self._head(job.jid, job.attempt)
         channel = self._channels[(job.jid, job.attempt)]
         if channel.revision != job.revision:
@@ -201,6 +202,7 @@ class Frames:
                 metrics=job.metrics(),
                 failure=self._text(job.failure),
                 checkpoint_path=self._name(job.checkpoint_path),
+                latency=None if job.markers is None else job.markers.granularity,
             ),
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
             vertices=tuple(self._vertex(channel, job, vertex, coordinators) for vertex in job.vertices.values()),
@@ -301,11 +303,6 @@ class Frames:
                 if channel.note((vertex.id, told.operator, told.metric), column):
                     columns.setdefault(told.operator, []).append(column)
         subtasks = subtask_columns(vertex, self._app.id)
-        known = tuple(
-            wire.Coordinator(operator, {name: self._scalar(value) for name, value in metrics.items()})
-            for (owner, operator), metrics in coordinators.items()
-            if owner == vertex.id
-        )
         return wire.VertexColumns(
             id=vertex.id,
             parallelism=vertex.parallelism,
@@ -315,7 +312,23 @@ class Frames:
             operators=tuple(wire.OperatorColumns(name, tuple(found)) for name, found in columns.items() if found),
             subtasks=subtasks if channel.note((vertex.id, "", ""), subtasks) else None,
             accumulators=tuple(_accumulators(channel, vertex)),
-            coordinators=known if channel.note((vertex.id, "coordinators"), known) else None,
+            coordinators=self._coordinators(channel, vertex.id, coordinators),
+            latencies=tuple(_latencies(channel, job, vertex)),
+            histograms=tuple(_histograms(channel, job, vertex)),
+        )
+
+    def _coordinators(
+        self, channel: _Channel, vertex_id: str, coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]]
+    ) -> tuple[wire.Coordinator, ...] | None:
+        known = tuple((operator, told) for (owner, operator), told in coordinators.items() if owner == vertex_id)
+        # Before anything is redacted: a source may have a thousand partitions, and their topics' names are a user's.
+        if not channel.note((vertex_id, "coordinators"), known):
+            return None
+        return tuple(
+            wire.Coordinator(
+                operator, {cut(self._redact(name), METRIC_CHARS): self._scalar(value) for name, value in told.items()}
+            )
+            for operator, told in known
         )
 
 
@@ -326,6 +339,20 @@ def _accumulators(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Accumul
         for found in held.columns(vertex.size):
             if channel.note((vertex.id, "accumulators", found.operator, found.column.metric), found):
                 yield found
+
+
+def _latencies(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire.Latency]:
+    """Yield the latencies that the collector may not have."""
+    if job.markers is not None:
+        held = job.markers.latencies
+        yield from held.latencies(vertex.id, vertex.size, lambda key, state: channel.note((vertex.id, *key), state))
+
+
+def _histograms(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire.LatencyHistogram]:
+    """Yield the histograms that the collector may not have."""
+    if job.markers is not None:
+        held = job.markers.latencies
+        yield from held.histograms(vertex.id, lambda key, state: channel.note((vertex.id, *key), state))
 
 
 def _cut_within(text: str, chars: int) -> str:

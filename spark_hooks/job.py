@@ -5,29 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from spark_hooks import plan
+from spark_hooks import buffers, plan
+from spark_hooks.alignment import align
+from spark_hooks.backlog import Backlog
 from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.checkpoints import APPLICATION_ENDED, STOPPED, Checkpoints
 from spark_hooks.counts import TOTALS
+from spark_hooks.executors import Executors
 from spark_hooks.failures import Failures, root_cause
+from spark_hooks.markers import Markers
 from spark_hooks.observed import observed
-from spark_hooks.progress import Progress, milliseconds
+from spark_hooks.progress import Progress, moment
+from spark_hooks.records import SourceBacklog
+from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
+from spark_hooks.spans import Spans
 from spark_hooks.steady import SteadyTime
-from spark_hooks.timeline import Timeline
+from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import Bound, JobVertex
 from streamgauge import names, wire
+from streamgauge.clock import SystemClock
 
 if TYPE_CHECKING:
-    from spark_hooks.stages import Execution
+    from spark_hooks.stages import Execution, Stage
 
 VERTICES = 500
 """Held of one run. User code in foreachBatch may plan differently in every batch; the oldest plans leave."""
 
 NO_WATERMARK_MS = -(2**63)
 """Source: Flink, `Watermark.UNINITIALIZED`."""
-
-_NO_WATERMARK = "1970-01-01T00:00:00.000Z"
 
 _RUNS_OUT = ("AvailableNowTrigger", "OneTimeTrigger")
 """Triggers whose query ends by itself."""
@@ -45,6 +51,8 @@ class Job:
         checkpoint_path: Where a query keeps its offsets and state.
         from_start: None of its micro-batches had ended when it was first seen.
         time: Turns Spark's times into steady ones.
+        executors: The application's.
+        markers: The run's latency markers; None where none are emitted.
     """
 
     def __init__(
@@ -60,6 +68,8 @@ class Job:
         checkpoint_path: str | None = None,
         from_start: bool = True,
         time: SteadyTime | None = None,
+        executors: Executors | None = None,
+        markers: Markers | None = None,
     ) -> None:
         self.jid = jid
         self.kind: Literal["STREAMING", "BATCH"] = kind
@@ -68,7 +78,10 @@ class Job:
         self.sink = sink
         self.checkpoint_path = checkpoint_path or ""
         self.timeline = Timeline()
+        self.backlog = Backlog(self.trigger)
+        self.markers = markers
         self._time = time or SteadyTime()
+        self._executors = executors or Executors("", 1, SystemClock())
         self.checkpoints = Checkpoints(attempt.start_ms, from_start)
         self.watermark_ms = NO_WATERMARK_MS
         self.state: wire.JobState = state
@@ -86,7 +99,7 @@ class Job:
         self._input_rows = 0
         self._output_rows: int | None = 0
         self.observed: dict[str, wire.Scalar] = {}
-        self._sources = Sources()
+        self.sources = Sources()
 
     @property
     def name(self) -> str:
@@ -189,11 +202,11 @@ class Job:
         self.start(time_ms)
         if batch_id < 0:
             return None
-        self.timeline.begin(batch_id, self._time.of(time_ms), execution)
+        self._pass(self.timeline.begin(batch_id, self._time.of(time_ms), execution))
         return self.checkpoints.begin(batch_id, time_ms)
 
     def executed(self, execution: Execution, time_ms: int, error: str | None) -> None:
-        """An outermost execution of a micro-batch ended; with an error, where none ends the run, it was stopped."""
+        """An outermost execution of the run ended; with an error, where none ends the run, it was stopped."""
         self.timeline.executed(execution, self._time.of(time_ms))
         if error:
             self._broken_off = True
@@ -209,21 +222,45 @@ class Job:
     def progress(self, event: Progress, trigger_ms: int) -> None:
         """A micro-batch that began at `trigger_ms` ended."""
         self.checkpoints.complete(event, trigger_ms)
-        begin_ms = self._time.of(trigger_ms)
-        self.timeline.complete(
-            event.batch_id, begin_ms, begin_ms + max(event.duration_ms.get("triggerExecution", 0), 0)
-        )
+        # Spark takes the duration from the wall clock too: together they are what that told at the batch's end.
+        end_ms = trigger_ms + event.duration_ms.get("triggerExecution", 0)
+        passed, batch = self.timeline.complete(event.batch_id, self._time.of(trigger_ms), self._time.of(end_ms))
+        self._pass(passed)
+        self.sources.progress(event, batch, trigger_ms)
+        self.backlog.complete(batch, event, self.sources.unread_files)
+        self._settle(batch)
+        if self.markers is not None:
+            self.markers.settle(batch, event, self._own(), self.revision)
+            self.markers.latencies.keep(self.vertices)
         # Spark's own watermark is 0 before there is one.
-        watermark_ms = milliseconds(event.event_time.get("watermark", _NO_WATERMARK))
-        if watermark_ms > 0:
+        watermark_ms = moment(event.event_time, "watermark")
+        if watermark_ms is not None and watermark_ms > 0:
             self.watermark_ms = watermark_ms
         self._input_rows += event.num_input_rows
         if event.sink.num_output_rows < 0:
             self._output_rows = None
         elif self._output_rows is not None:
             self._output_rows += event.sink.num_output_rows
-        self._sources.progress(event.sources)
+        self.sources.match(self.revision, self.vertices, self._own())
+        self._look_at_watermark()
         self.observe(event.observed_metrics)
+
+    def list_files(self, told: SourceBacklog) -> None:
+        """The streams of files among the query's sources were looked at, in a micro-batch that has just begun."""
+        self.sources.list(told)
+
+    def idle(self, time_ms: int) -> None:
+        """It waits for rows."""
+        self.start(time_ms)
+        if self.markers is not None:
+            self.markers.idle(self._time.of(time_ms))
+
+    def _pass(self, batch: Batch | None) -> None:
+        """A batch, if any, has ended though nothing was told of its end."""
+        if batch is not None:
+            self._settle(batch)
+            if self.markers is not None:
+                self.markers.miss(batch)
 
     def observe(self, told: Mapping[str, object]) -> None:
         """
@@ -262,7 +299,14 @@ class Job:
 
     def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
-        self.timeline.end(self._time.of(time_ms))
+        ended_ms = self._time.of(time_ms)
+        under_way = self.timeline.end(ended_ms)
+        if under_way is not None:
+            self._settle(under_way)
+        for vertex in self.vertices.values():
+            vertex.shares.end(ended_ms)
+        if self.markers is not None:
+            self.markers.end(ended_ms)
         self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 
@@ -279,21 +323,81 @@ class Job:
         found: dict[str, wire.Scalar] = {**self.checkpoints.metrics(), names.INPUT_ROWS: self._input_rows}
         if self._output_rows is not None:
             found[names.OUTPUT_ROWS] = self._output_rows
+        if self.backlog.up is not None:
+            found[names.BACKLOGGED] = self.backlog.up
+        now_ms = self._time.now_ms
+        if now_ms is not None:
+            found |= self.sources.metrics(now_ms, self.timeline.batch is not None)
+        if self.markers is not None:
+            found.update(self.markers.metrics())
         return found
 
     def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
         """Return what the driver itself knows of the query's sources, by vertex and operator id."""
+        return {
+            (vertex.id, operator): intake.metrics()
+            for vertex in self.vertices.values()
+            for operator, intake in vertex.sources.intakes.items()
+        }
+
+    def look(self) -> None:
+        """Bring what is told of the batch under way up to now."""
+        if self.timeline.batch is not None:
+            self._look_at_shuffles(self.timeline.batch)
+
+    def _own(self) -> dict[str, JobVertex]:
+        """Return the vertices of the query's latest own plan."""
         own = self.current.intersection(self._positions.values())
-        return self._sources.metrics(
-            (vertex_id, operator)
-            for vertex_id in own.intersection(self.vertices)
-            for operator in self.vertices[vertex_id].operators
-        )
+        return {vertex_id: self.vertices[vertex_id] for vertex_id in own.intersection(self.vertices)}
 
     def tick(self) -> None:
         """Update all rates, once every 5 s."""
+        self.look()
         for vertex in self.vertices.values():
             vertex.tick()
+        if self._time.now_ms is not None:
+            self._look_at_time(self._time.now_ms)
+            batch = self.timeline.batch
+            ran = set() if batch is None else batch.by_vertex().keys() & self.vertices.keys()
+            self.sources.wait(self._time.now_ms, [self.vertices[vertex_id] for vertex_id in ran])
+            self._look_at_watermark()
+
+    def _look_at_shuffles(self, batch: Batch) -> None:
+        """Take in what a batch, which may have ended, tells of its shuffles."""
+        shuffles, vertices = Shuffles(batch, self.vertices), self.vertices.values()
+        over_ms = batch.executed_ms if batch.executed_ms >= 0 else batch.end_ms
+        align(shuffles, batch, vertices, self._time.now_ms if over_ms < 0 else over_ms)
+        for vertex in vertices:
+            vertex.buffers.fill(shuffles.ran(vertex.id), self._executors)
+            if over_ms >= 0:
+                vertex.buffers.empty()
+        if over_ms < 0:
+            buffers.queue(shuffles, vertices, self._executors)
+
+    def _look_at_time(self, now_ms: int) -> None:
+        """Tell every vertex what it does in the batch under way."""
+        batch, backlogged = self.timeline.batch, bool(self.backlog.up)
+        ran = {} if batch is None else batch.by_vertex()
+        for vertex in self.vertices.values():
+            spans = None if batch is None else self._spans(batch, ran, vertex)
+            vertex.shares.tick(now_ms, vertex.size, spans, backlogged)
+
+    def _settle(self, batch: Batch) -> None:
+        """A batch has ended; one whose progress never came is as backlogged as the one before it."""
+        self._look_at_shuffles(batch)
+        ran = batch.by_vertex()
+        for vertex in self.vertices.values():
+            vertex.shares.settle(self._spans(batch, ran, vertex), vertex.size, bool(self.backlog.up))
+
+    def _spans(self, batch: Batch, ran: Mapping[str, list[Stage]], vertex: JobVertex) -> Spans:
+        waiting = vertex.parallelism if vertex.id in self.current else 0
+        return Spans.of(batch, ran.get(vertex.id, ()), vertex.id, vertex.is_source, waiting)
+
+    def _look_at_watermark(self) -> None:
+        """See how far the watermark is behind the driver's clock, wall time, as event times are."""
+        now_ms = self._time.now_ms
+        if now_ms is not None and self.watermark_ms > NO_WATERMARK_MS:
+            self.sources.lag_behind(now_ms - self._time.shift_ms - self.watermark_ms)
 
 
 def _bound(vertex: plan.Vertex, known: JobVertex, only: frozenset[int] | None = None) -> Bound:

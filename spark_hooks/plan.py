@@ -80,6 +80,12 @@ class Exchange:
         return self.node == _SHUFFLE
 
     @property
+    def partitions(self) -> int:
+        """What it parts its rows into, 0 where its description does not tell; adaptive execution may join some."""
+        found = _PARTITIONS.search(self.description)
+        return (int(found[1]) if found[1] else 1) if found else 0
+
+    @property
     def ship_strategy(self) -> str:
         """The partitioning in Flink's words."""
         if self.node != _SHUFFLE:
@@ -89,6 +95,8 @@ class Exchange:
                 return strategy
         return "CUSTOM"
 
+
+_PARTITIONS = re.compile(r"SinglePartition|artitioning\((?:.*, )?(\d{1,9})\)", re.DOTALL)
 
 _STRATEGIES = (
     ("hashpartitioning", "HASH"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,9 +13,18 @@ from spark_hooks.records import QueryProgress
 
 
 class Source(msgspec.Struct, rename="camel"):
-    """What a progress event tells of one source."""
+    """
+    What a progress event tells of one source.
+
+    Args:
+        start_offset, end_offset, latest_offset: Where the batch began and ended reading, and what the source had at its
+            trigger; JSON of any kind, compared by `offsets`. None where Spark does not know.
+    """
 
     description: str = ""
+    start_offset: Any = None
+    end_offset: Any = None
+    latest_offset: Any = None
     num_input_rows: int = 0
     input_rows_per_second: float | None = None
     processed_rows_per_second: float | None = None
@@ -91,3 +101,19 @@ def milliseconds(timestamp: str) -> int:
         ValueError: it is no ISO 8601.
     """
     return int(datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1000)
+
+
+def moment(event_time: Mapping[str, str], which: str) -> int | None:
+    """
+    Return one of a progress's event times in Unix milliseconds.
+
+    Args:
+        which: max, min, avg or watermark.
+
+    Returns:
+        None where it is not told, or is no time of our calendar: a row may claim to be of the year 10000.
+    """
+    try:
+        return milliseconds(event_time[which])
+    except (KeyError, ValueError):
+        return None

@@ -321,6 +321,21 @@ class Observed(_Record, tag=24):
     rows: tuple[str, ...]
 
 
+class SourceBacklog(_Record, tag=25):
+    """
+    The streams of files among a query's sources, looked at when the first Spark job of a micro-batch began.
+
+    Args:
+        run: UUID.
+        sources: [description, files listed and not read, the source's own offset, …], from left to right; −1 where
+            Spark keeps no listing.
+    """
+
+    run: str
+    batch: int
+    sources: tuple[Any, ...]
+
+
 class Fault(_Record, tag=19):
     """The recorder itself failed on an event."""
 
@@ -352,6 +367,7 @@ Record = (
     | Environment
     | Configuration
     | Observed
+    | SourceBacklog
     | Fault
 )
 

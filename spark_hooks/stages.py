@@ -31,6 +31,7 @@ class Won:
         finished_ms: Steady time of its end.
         executor: Spark's id of the one that it ran on.
         peak_bytes: Execution memory that it held at most.
+        spilled_bytes: To disk.
     """
 
     run: tuple[int, int]
@@ -42,6 +43,7 @@ class Won:
     finished_ms: int
     executor: str
     peak_bytes: int
+    spilled_bytes: int
     added: list[tuple[Bound, list[int]]] = field(default_factory=list)
 
     def take_out(self) -> None:
@@ -130,8 +132,11 @@ class Stage:
         running: Task id → partition.
         starts: Partition → launch of its latest task, wall time.
         launches: The same, steady time.
+        relaunched: Partition → launch of its first task, steady time, of those that have had another one since.
         first_ms: Launch of its first task, steady time; −1 before.
+        places: Partition → the executor of its latest task.
         completed_ms: When all partitions had been won, steady time; −1 while it runs.
+        revision: Tasks that were launched, and successes that count; grows with whatever its tasks do.
     """
 
     ids: list[int]
@@ -144,8 +149,11 @@ class Stage:
     running: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
     launches: dict[int, int] = field(default_factory=dict)
+    relaunched: dict[int, int] = field(default_factory=dict)
+    places: dict[int, str] = field(default_factory=dict)
     first_ms: int = -1
     completed_ms: int = -1
+    revision: int = 0
 
     @property
     def id(self) -> int:
@@ -167,11 +175,18 @@ class Stage:
         _, bound = self.bound.get(self.execution) or next(iter(self.bound.values()), (None, None))
         return "" if bound is None else bound.vertex.id
 
-    def start(self, event: records.TaskStart, launched_ms: int) -> None:
-        """A task was launched, at a steady time."""
+    def start(self, event: records.TaskStart | records.TaskEnd, launched_ms: int) -> None:
+        """A task was launched, at a steady time; that of one whose partition was won meanwhile changes nothing else."""
         self.running[event.task] = event.partition
+        won = self.won.get(event.partition)
+        if won is not None and won.run >= (event.stage, event.stage_attempt):
+            return
         self.starts[event.partition] = event.launch_ms
+        if event.partition in self.launches:
+            self.relaunched.setdefault(event.partition, self.launches[event.partition])
         self.launches[event.partition] = launched_ms
+        self.places[event.partition] = event.executor
+        self.revision += 1
         self.completed_ms = -1
         if self.first_ms < 0:
             self.first_ms = launched_ms
@@ -181,10 +196,16 @@ class Stage:
         for task, partition in self.running.items():
             bound.vertex.counters.drop_live(self.id, partition, task)
 
+    def win(self, won: Won) -> None:
+        """A success counts, in place of the one before it that was taken out."""
+        self.won[won.subtask] = won
+        self.revision += 1
+        self.count(won)
+
     def count(self, won: Won) -> None:
         """Add a success to every vertex that the stage executes."""
         for bound in self.vertices():
-            row = bound.counts(won.updates, won.bytes_written)
+            row = bound.counts(won.updates, won.bytes_written, won.spilled_bytes)
             bound.vertex.register(won.subtask + 1)
             bound.vertex.counters.add(won.subtask, row)
             bound.accumulate(won.subtask, won.run, won.updates)

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 STEP_MS = 100
 """A wall clock that runs this far from the monotonic one between two looks was set; less is drift, and followed."""
 
-_EPOCHS = 8
-"""Latest settings of the clock that times may be told from; an event is told seconds after it happened, not hours."""
+_SPANS = 8
+"""Latest settings of the clock that times may be told from."""
+
+
+@dataclass(slots=True)
+class _Span:
+    """
+    The time between two settings of the wall clock.
+
+    Args:
+        shift_ms: What makes a steady time of a wall time.
+        from_ms: The look before the setting, steady: the clock was set at some moment after it.
+        seen_ms: The look after the setting, steady: the clock had been set by then.
+    """
+
+    shift_ms: int
+    from_ms: int
+    seen_ms: int
 
 
 class SteadyTime:
@@ -15,14 +33,14 @@ class SteadyTime:
 
     Spark tells wall times only. Both clocks are looked at together, now and then; between two settings of the wall
     clock they differ by one number, the shift. A time that is told belongs to the latest of these spans in which it
-    does not lie in the future: after a clock was set back an hour, five past eleven is five past twelve, and
-    five to twelve, told a little later, is five to twelve still.
+    can lie: after a clock was set back an hour, five past eleven is five past twelve, and five to twelve, told a
+    little later, is five to twelve still.
 
     Until it has looked at the clocks, steady times are wall times. Not thread safe.
     """
 
     def __init__(self) -> None:
-        self._shifts = [0]
+        self._spans = [_Span(0, -(2**63), -(2**63))]
         self._first: tuple[int, int] | None = None
         self._now_ms: int | None = None
 
@@ -34,7 +52,7 @@ class SteadyTime:
     @property
     def shift_ms(self) -> int:
         """What makes a steady time of one that the wall clock tells now."""
-        return self._shifts[0]
+        return self._spans[0].shift_ms
 
     def look(self, wall_ms: int, monotonic_ns: int) -> None:
         """
@@ -47,18 +65,26 @@ class SteadyTime:
         if self._first is None:
             self._first = (wall_ms, monotonic_ns)
         first_ms, first_ns = self._first
-        self._now_ms = first_ms + (monotonic_ns - first_ns) // 1_000_000
-        shift = self._now_ms - wall_ms
-        if abs(shift - self._shifts[0]) >= STEP_MS:
-            self._shifts.insert(0, shift)
-            del self._shifts[_EPOCHS:]
+        now_ms = first_ms + (monotonic_ns - first_ns) // 1_000_000
+        shift_ms = now_ms - wall_ms
+        if abs(shift_ms - self.shift_ms) >= STEP_MS:
+            before_ms = now_ms if self._now_ms is None else self._now_ms
+            self._spans.insert(0, _Span(shift_ms, before_ms, now_ms))
+            del self._spans[_SPANS:]
         else:
-            self._shifts[0] = shift
+            self._spans[0].shift_ms = shift_ms
+        self._now_ms = now_ms
 
     def of(self, wall_ms: int) -> int:
-        """Return the steady time of a wall time that an event of these last moments tells."""
-        newest, *older = self._shifts
+        """Return the steady time of a wall time that is not older than the eighth last setting of the clock."""
+        newest, *older = self._spans
+        steady_ms = wall_ms + newest.shift_ms
         if not older or self._now_ms is None:
-            return wall_ms + newest
-        past = (wall_ms + shift for shift in self._shifts if wall_ms + shift < self._now_ms + STEP_MS)
-        return max(past, default=wall_ms + newest)
+            return steady_ms
+        until_ms = self._now_ms
+        for span in self._spans:
+            found_ms = wall_ms + span.shift_ms
+            if span.from_ms - STEP_MS < found_ms < until_ms + STEP_MS:
+                return found_ms
+            until_ms = span.seen_ms
+        return steady_ms

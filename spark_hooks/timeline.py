@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from spark_hooks.stages import Execution, Stage
 
 
+_NONE_YET = -2
+"""Less than the id of any batch."""
+
+
 @dataclass(slots=True, eq=False)
 class Batch:
     """
@@ -18,7 +22,8 @@ class Batch:
     Args:
         id: The batch id, −1 for a batch job.
         begin_ms: When it was triggered; until Spark has told that, when its first execution began.
-        executed_ms: When its last outermost execution ended, −1 before: then what it puts out is there.
+        executed_ms: When its last outermost execution ended, −1 before: then what it puts out is there. Of one that was
+            committed though that was not told, when it ended.
         end_ms: When the trigger had done with it, −1 before.
         executions: Its outermost ones.
     """
@@ -48,16 +53,17 @@ class Timeline:
     """
     The micro-batches of one run: the one under way, if any. Not thread safe.
 
-    Spark begins a micro-batch when it has done with the one before it. One that is followed by another though its
-    end was not told has ended when the next one began.
+    Spark begins a micro-batch when it has done with the one before it, and none a second time in a run. One that is
+    followed by another though its end was not told has ended when the next one began.
     """
 
     def __init__(self) -> None:
         self.batch: Batch | None = None
+        self._newest = _NONE_YET
 
     def begin(self, batch_id: int, time_ms: int, execution: Execution) -> Batch | None:
         """
-        An outermost execution begins.
+        An outermost execution begins; one that a micro-batch which has ended left behind is of none.
 
         Returns:
             The micro-batch that was under way, if this is another one; it has ended.
@@ -66,6 +72,9 @@ class Timeline:
             self.batch.executions.append(execution)
             self.batch.executed_ms = -1
             return None
+        if batch_id <= self._newest:
+            return None
+        self._newest = batch_id
         passed = self.end(time_ms)
         self.batch = Batch(batch_id, time_ms, executions=[execution])
         return passed
@@ -87,10 +96,12 @@ class Timeline:
         if batch is None or batch.id != batch_id:
             passed = self.end(begin_ms)
             batch = Batch(batch_id, begin_ms)
-        self.batch = None
+        self.batch, self._newest = None, max(batch_id, self._newest)
         # An execution's start is told to the millisecond, as is the trigger; neither may lie within the other.
         batch.begin_ms = min(batch.begin_ms, begin_ms) if batch.executions else begin_ms
         batch.end_ms = max(end_ms, batch.begin_ms, batch.executed_ms)
+        if batch.executed_ms < 0:
+            batch.executed_ms = batch.end_ms
         return passed, batch
 
     def end(self, time_ms: int) -> Batch | None:

@@ -8,8 +8,12 @@ import numpy as np
 
 from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
-from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
+from spark_hooks.alignment import Alignment
+from spark_hooks.buffers import Buffers
+from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS, WRITTEN_RECORDS, Terms, terms
 from spark_hooks.metrics import Counters, MeterViews
+from spark_hooks.source_columns import SourceColumns
+from spark_hooks.time_shares import TimeShares
 from streamgauge import wire
 
 
@@ -30,6 +34,10 @@ class JobVertex:
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
+        self.shares = TimeShares()
+        self.buffers = Buffers()
+        self.alignment = Alignment()
+        self.sources = SourceColumns()
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)
@@ -42,6 +50,11 @@ class JobVertex:
     def size(self) -> int:
         """Subtasks that any stage had."""
         return self.counters.rows
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it reads no shuffle; a broadcast is no stream of records, it only joins one."""
+        return not any(exchange.shuffles for exchange in self.inputs.values())
 
     def link(self, vertex: plan.Vertex) -> bool:
         """Take in the exchanges that a plan's `vertex` reads; return whether one is new."""
@@ -62,6 +75,8 @@ class JobVertex:
             return
         self.counters.register(rows)
         self.views.register(rows)
+        self.buffers.register(rows)
+        self.alignment.register(rows)
         unknown = np.full(more, -1, dtype=np.int64)
         self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
         self.executor_indices = np.concatenate([self.executor_indices, unknown])
@@ -87,8 +102,9 @@ class JobVertex:
             self.ends_ms[subtask] = finish_ms
 
     def tick(self) -> None:
-        """Update the rates, once every 5 s."""
+        """Update the rates, and sample what is told as a mean, once every 5 s."""
         self.views.update(self.counters.shown())
+        self.buffers.sample()
 
 
 def flat(vertex: plan.Vertex) -> list[Terms | None]:
@@ -105,7 +121,8 @@ class Bound:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
 
-    `state` and `commits` are the accumulators of the bytes of its state, and of the time it took to commit it.
+    `plan_vertex` is the plan's. `state` and `commits` are the accumulators of the bytes of its state, and of the time
+    it took to commit it, `fetch_waits` of the time that it waited for shuffle blocks.
     """
 
     def __init__(
@@ -116,7 +133,7 @@ class Bound:
         only: frozenset[int] | None = None,
     ) -> None:
         self.vertex = vertex
-        self._plan_vertex = plan_vertex
+        self.plan_vertex = plan_vertex
         self._only = only
         self._operators = tuple(
             None if column is None else vertex.operators[column // 2].id
@@ -126,6 +143,11 @@ class Bound:
         # Worked out here, for a plan's walk is too long to be taken for every task.
         self.state = tuple(each for operator in plan_vertex.operators for each in operator.state)
         self.commits = tuple(each for operator in plan_vertex.operators for each in operator.commits)
+        self.fetch_waits = tuple(
+            exchange.metrics[FETCH_WAIT]
+            for exchange in plan_vertex.reads
+            if exchange.shuffles and FETCH_WAIT in exchange.metrics
+        )
         self._columns: dict[int, list[int]] = {}
         self._greatest: list[tuple[tuple[int, ...], int]] = []
         for column, found in zip(columns, flat(plan_vertex), strict=True):
@@ -139,6 +161,12 @@ class Bound:
                 else:
                     self._greatest.append((term, column))
 
+    @property
+    def written(self) -> int | None:
+        """The accumulator of the records that its tasks write to a shuffle; None where it writes none."""
+        writes = self.plan_vertex.writes
+        return None if writes is None else writes.metrics.get(WRITTEN_RECORDS)
+
     def counts_as(self, other: Bound) -> bool:
         """Whether a task's counts and native metrics are the same here and there, as where a plan is told again."""
         return (
@@ -148,7 +176,7 @@ class Bound:
             and self.reading == other.reading
         )
 
-    def counts(self, updates: Mapping[int, int], bytes_written: int) -> list[int]:
+    def counts(self, updates: Mapping[int, int], bytes_written: int = 0, bytes_spilled: int = 0) -> list[int]:
         """Return one task's counts, in the columns of the job's vertex."""
         row = [0] * len(self.vertex.known)
         # These are fewer than a task's updates.
@@ -161,6 +189,8 @@ class Bound:
             row[column] += max(updates.get(accumulator, 0) for accumulator in accumulators)
         for column in self._columns.get(BYTES_WRITTEN, ()):
             row[column] += bytes_written
+        for column in self._columns.get(BYTES_SPILLED, ()):
+            row[column] += bytes_spilled
         return row
 
     def accumulate(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
@@ -176,7 +206,7 @@ class Bound:
         """How the native metrics follow from a task's updates; found when first asked for: many plans run no task."""
         if self._reading is None:
             table = self.vertex.accumulators
-            self._reading = table.reading(self._plan_vertex, self._operators, self._only)
+            self._reading = table.reading(self.plan_vertex, self._operators, self._only)
         return self._reading
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spark_hooks.counts import TOTALS
 from spark_hooks.metrics import Counts, Rates
+from spark_hooks.time_shares import TimeShares
 from spark_hooks.vertex import JobVertex
 from streamgauge import names, wire
 
@@ -25,12 +26,12 @@ _TOTALS = dict(
             names.NUM_BUFFERS_IN_LOCAL,
             names.NUM_BUFFERS_IN_REMOTE,
             names.NUM_BYTES_OUT,
+            names.NUM_BYTES_SPILLED,
         ),
         strict=True,
     )
 )
 _SHUFFLE_INPUT = frozenset({"bytes_in_local", "bytes_in_remote", "buffers_in_local", "buffers_in_remote"})
-_ALWAYS_THERE = (names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 
 
 class Told(NamedTuple):
@@ -66,9 +67,30 @@ def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
     """
     shown, rates = vertex.counters.shown(), vertex.views.rates()
     yield Group("counts", (shown.tobytes(), rates.tobytes()), lambda: _counts(vertex, shown, rates))
+    yield Group("time", vertex.shares.revision, lambda: _time(vertex.shares, vertex.size))
+    # Of a vertex that only the driver has executed, or that no task of has run yet, nothing waits.
+    if vertex.start_ms >= 0:
+        yield Group("buffers", vertex.buffers.revision, lambda: _buffers(vertex))
+        yield Group("alignment", vertex.alignment.revision, lambda: _alignment(vertex))
+    sources = vertex.sources.state()
+    if sources is not None:
+        ran = vertex.starts_ms >= 0
+        told = vertex.sources.columns
+        yield Group("sources", (sources, ran.tobytes()), lambda: (Told(*each) for each in told(ran)))
     if vertex.inputs:
         watermark = np.full(vertex.size, watermark_ms)
         yield Group("watermark", watermark_ms, lambda: [Told("", names.CURRENT_INPUT_WATERMARK, watermark)])
+
+
+def _buffers(vertex: JobVertex) -> Iterator[Told]:
+    for metric, prefix, values, present in vertex.buffers.columns():
+        yield Told("", prefix + metric, values, present)
+        yield Told("", names.OLD_BUFFERS + metric, values, present)
+
+
+def _alignment(vertex: JobVertex) -> Iterator[Told]:
+    for metric, values, present in vertex.alignment.columns():
+        yield Told("", metric, values, present)
 
 
 def _counts(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[Told]:
@@ -89,5 +111,32 @@ def _counts(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[Told]:
                 yield from both("", names.SHUFFLE_INPUT + _TOTALS[total], column)
         elif total == "records_in":
             yield Told("", names.NUM_RECORDS_IN + names.PER_SECOND, unknown)
-    for metric in _ALWAYS_THERE:
-        yield Told("", metric, unknown)
+
+
+def _time(found: TimeShares, size: int) -> Iterator[Told]:
+    """Tell time shares of `size` subtasks, some of which may not have been seen yet."""
+    shares = found.shares()
+    if shares is None or not shares.present.any():
+        # Readers want these of every vertex, also where they are not known.
+        for metric in (names.BUSY_TIME, names.BACK_PRESSURED_TIME):
+            yield Told("", metric, np.full(size, np.nan))
+    else:
+        present = _padded(shares.present, size)
+        yield Told("", names.BUSY_TIME, np.where(present, _padded(shares.busy, size), np.nan))
+        for metric, values in (
+            (names.IDLE_TIME, shares.idle),
+            (names.BACK_PRESSURED_TIME, shares.back_pressured),
+            (names.SLOT_WAIT_TIME, shares.slot_wait),
+        ):
+            yield Told("", metric, _padded(values, size), present)
+    if found.size:
+        seen = np.arange(size) < found.size
+        times = found.accumulated()
+        yield Told("", names.ACCUMULATED_BUSY_TIME, _padded(times.busy.astype(np.float64), size), seen)
+        yield Told("", names.ACCUMULATED_IDLE_TIME, _padded(times.idle, size), seen)
+        yield Told("", names.ACCUMULATED_BACK_PRESSURED_TIME, _padded(times.back_pressured, size), seen)
+        yield Told("", names.IS_BACK_PRESSURED, _padded(found.is_back_pressured.astype(np.int64), size), seen)
+
+
+def _padded(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    return np.pad(values, (0, size - values.size))

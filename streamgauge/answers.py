@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from urllib.parse import quote
 
 import msgspec
 
 from streamgauge import names
-from streamgauge.overview import Job, Vertex, bottleneck, in_flow_order, known, total
+from streamgauge.overview import Job, Vertex, in_flow_order, known, total
 from streamgauge.wire import ENDED_STATES
 
 RATE_IN = names.NUM_RECORDS_IN + names.PER_SECOND
@@ -79,10 +78,23 @@ class VertexRow(msgspec.Struct, frozen=True):
     parallelism: int
 
 
+class Bottleneck(msgspec.Struct, frozen=True):
+    """The vertex that holds a job up."""
+
+    id: str
+
+
 class Additions(msgspec.Struct, frozen=True):
     """What a service of ours adds."""
 
     failure: str = ""
+    backlogged: bool | None = None
+    bottleneck: Bottleneck | None = None
+
+    @property
+    def slowest(self) -> str | None:
+        """The id of the vertex that holds the job up."""
+        return None if self.bottleneck is None else self.bottleneck.id
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -183,6 +195,8 @@ def job(row: Row, detail: Detail | None, metrics: Iterable[Metric], aggregates: 
         records_in_per_second=_rate((each, each.records_in_per_second) for each in vertices if each.id in sources),
         records_out_per_second=_rate((each, each.records_out_per_second) for each in vertices if each.id in sinks),
         failure=None if detail is None else detail.streamgauge.failure.strip() or None,
+        backlogged=None if detail is None else detail.streamgauge.backlogged,
+        bottleneck=None if detail is None else detail.streamgauge.slowest,
         vertices=vertices if whole and detail is not None else None,
     )
 
@@ -196,12 +210,14 @@ def _vertices(jid: str, detail: Detail, aggregates: Aggregates) -> tuple[Vertex,
     rows = {row.id: row for row in detail.vertices}
     inputs: dict[str, list[str]] = {vertex_id: [] for vertex_id in rows}
     inputs |= {node.id: [edge.id for edge in node.inputs] for node in detail.plan.nodes if node.id in rows}
-    listed = [_vertex(rows[each], aggregates.get(metrics_path(jid, each), {})) for each in in_flow_order(inputs)]
-    slowest = bottleneck(listed)
-    return tuple(replace(each, bottleneck=each.id == slowest) for each in listed)
+    slowest = detail.streamgauge.slowest
+    return tuple(
+        _vertex(rows[each], aggregates.get(metrics_path(jid, each), {}), each == slowest)
+        for each in in_flow_order(inputs)
+    )
 
 
-def _vertex(row: VertexRow, metrics: Mapping[str, Aggregate]) -> Vertex:
+def _vertex(row: VertexRow, metrics: Mapping[str, Aggregate], is_bottleneck: bool) -> Vertex:
     def summed(name: str) -> float | None:
         return known(metrics[name].sum) if name in metrics else None
 
@@ -227,6 +243,7 @@ def _vertex(row: VertexRow, metrics: Mapping[str, Aggregate]) -> Vertex:
         pending_records=total(known(each.sum) for each in of_sources(names.PENDING_RECORDS)),
         fetch_lag_ms=greatest(names.FETCH_LAG),
         watermark_lag_ms=greatest(names.WATERMARK_LAG),
+        bottleneck=is_bottleneck,
     )
 
 

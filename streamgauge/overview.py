@@ -14,9 +14,6 @@ import msgspec
 
 from streamgauge.wire import ENDED_STATES
 
-BACKLOGGED_FROM = 0.10
-"""Back-pressured share above which a vertex is held up. Source: Flink's limit between the levels OK and LOW."""
-
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
@@ -30,7 +27,7 @@ class Vertex:
         busy_ratio, back_pressured_ratio: Of its busiest, or most held up, subtask, 0 to 1, as Flink's page has it.
         pending_records: Sum over its sources.
         fetch_lag_ms, watermark_lag_ms: The greatest of its subtasks.
-        bottleneck: Whether it holds the job up; see `bottleneck`.
+        bottleneck: Whether it holds the job up, as the service says.
     """
 
     id: str
@@ -65,6 +62,8 @@ class Job:
         records_out_per_second: Sum over the vertices that none reads from.
         failure: Root cause of FAILED; not empty.
         vertices: Sources first; None where they were not asked for.
+        backlogged: Whether it cannot keep up, as the service says.
+        bottleneck: Id of the vertex that holds it up.
     """
 
     id: str
@@ -81,6 +80,8 @@ class Job:
     records_out_per_second: float | None = None
     failure: str | None = None
     vertices: tuple[Vertex, ...] | None = None
+    backlogged: bool | None = None
+    bottleneck: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -162,23 +163,6 @@ def total(rates: Iterable[float | None]) -> float | None:
     listed = list(rates)
     present = [rate for rate in listed if rate is not None]
     return sum(present) if present and len(present) == len(listed) else None
-
-
-def bottleneck(vertices: Sequence[Vertex]) -> str | None:
-    """
-    Return the id of the vertex that holds a backlogged job up: the one with the greatest busy share.
-
-    The job is backlogged where one of its vertices is back-pressured for more than BACKLOGGED_FROM. None where it
-    is not, or where a running vertex does not tell its busy share: that one might be it.
-    """
-    running = [vertex for vertex in vertices if vertex.state not in ENDED_STATES]
-    if not any((vertex.back_pressured_ratio or 0.0) > BACKLOGGED_FROM for vertex in running):
-        return None
-    shares = {vertex.id: vertex.busy_ratio for vertex in running if vertex.busy_ratio is not None}
-    if len(shares) < len(running):
-        return None
-    busiest = max(shares, key=lambda vertex_id: shares[vertex_id])
-    return busiest if shares[busiest] else None
 
 
 def in_flow_order(inputs: Mapping[str, Sequence[str]]) -> list[str]:

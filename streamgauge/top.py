@@ -12,11 +12,11 @@ from rich.text import Text
 from streamgauge import names
 from streamgauge.figures import age, count, duration, quantity, share
 from streamgauge.listing import STATE_STYLES
-from streamgauge.overview import BACKLOGGED_FROM, Driver, Job, Overview, Vertex
+from streamgauge.overview import Driver, Job, Overview, Vertex
 from streamgauge.table import ELLIPSIS, Cell, Column, Label, Row, Table, clean, cut
 
-HIGH_FROM = 0.5
-"""Back-pressured share that is shown as high. Source: Flink's limit between the levels LOW and HIGH."""
+LOW_FROM, HIGH_FROM = 0.1, 0.5
+"""Back-pressured shares above which a vertex is shown so. Source: Flink's levels of back-pressure."""
 _STATUS_LINES = 3
 
 _BLANK: Cell = ("", "")
@@ -138,7 +138,8 @@ def _job_lines(overview: Overview, width: int | None) -> list[Text]:
     rows: list[Row] = []
     for job in overview.jobs:
         behind = f" ({job.type})" if job.type == "BATCH" else ""
-        rows.append((list(_job_cells(job)), Label(job.title, "bold", behind=behind)))
+        mark, style = (" (backlogged)", "bold yellow") if job.backlogged else ("", "bold")
+        rows.append((list(_job_cells(job)), Label(job.title, style, behind=behind + mark)))
         for vertex in job.vertices or ():
             mark, style = (" (bottleneck)", "bold red") if vertex.bottleneck else ("", "")
             rows.append((list(_vertex_cells(vertex)), Label(vertex.name, style, before="  ", behind=mark)))
@@ -174,7 +175,7 @@ def _vertex_cells(vertex: Vertex) -> Iterable[Cell]:
 def _level(back_pressured: float) -> str:
     if back_pressured > HIGH_FROM:
         return "red"
-    return "yellow" if back_pressured > BACKLOGGED_FROM else ""
+    return "yellow" if back_pressured > LOW_FROM else ""
 
 
 def _driver_lines(drivers: Sequence[Driver], width: int | None) -> list[Text]:

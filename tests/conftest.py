@@ -81,6 +81,7 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
     columns.append(wire.column(names.NUM_RECORDS_IN + names.PER_SECOND, rate))
     columns.append(wire.column(names.NUM_RECORDS_OUT + names.PER_SECOND, rate))
     columns.append(wire.column(names.BUSY_TIME, np.array([2.0, np.nan][:size]), np.array([True, False][:size])))
+    columns.extend(shuffle_columns(size, source))
     if not source:
         columns.append(wire.column(names.CURRENT_INPUT_WATERMARK, np.full(size, NOW_MS - 3_000)))
     operator = wire.OperatorColumns(
@@ -110,6 +111,23 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
         ),
         (wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
     )
+
+
+def shuffle_columns(size: int, source: bool) -> list[wire.Column]:
+    """What waits in a vertex's shuffles, and for how long; a source has nothing to align."""
+    found = []
+    for prefix, metric, value in (
+        (names.OUTPUT_BUFFERS, names.OUTPUT_QUEUE_LENGTH, 3),
+        (names.OUTPUT_BUFFERS, names.OUTPUT_QUEUE_SIZE, 4096),
+        (names.OUTPUT_BUFFERS, names.OUT_POOL_USAGE, 0.0625),
+        (names.INPUT_BUFFERS, names.INPUT_QUEUE_LENGTH, 2),
+        (names.INPUT_BUFFERS, names.INPUT_QUEUE_SIZE, 2048),
+        (names.INPUT_BUFFERS, names.IN_POOL_USAGE, 0.03125),
+    ):
+        found += [wire.column(each + metric, np.full(size, value)) for each in (prefix, names.OLD_BUFFERS)]
+    if not source:
+        found.append(wire.column(names.CHECKPOINT_ALIGNMENT_TIME, np.full(size, 70_000_000)))
+    return [*found, wire.column(names.CHECKPOINT_START_DELAY, np.full(size, 1_000_000))]
 
 
 def micro_batches(jid: str, vertices: list[dict[str, Any]]) -> wire.Checkpoints | None:
@@ -258,7 +276,14 @@ def app_frame(app: wire.App = APP, seq: int = 1) -> wire.Frame:
             memory_bytes=67_108_864,
             added_ms=NOW_MS - 60_000,
             heartbeat_ms=NOW_MS - 500,
-            metrics={names.HEAP_USED: 252_214_272 + number, names.GC_COUNT_ALL: 8, names.CPU_LOAD: 0.04137235116044399},
+            metrics={
+                names.HEAP_USED: 252_214_272 + number,
+                names.GC_COUNT_ALL: 8,
+                names.CPU_LOAD: 0.04137235116044399,
+                names.SHUFFLE_MEMORY_USED: 1_015_808,
+                names.SHUFFLE_MEMORY_AVAILABLE: 66_093_056,
+                names.SHUFFLE_MEMORY_TOTAL: 67_108_864,
+            },
         )
         for number, executor_id in enumerate(EXECUTORS if app is APP else ())
     )

@@ -68,8 +68,13 @@ Chosen = slice | npt.NDArray[np.intp]
 """Subtasks of a vertex, as an index of its columns."""
 ALL = slice(None)
 
-_TIMES = {"accumulated-backpressured-time": 0, "accumulated-idle-time": 0, "accumulated-busy-time": 0.0}
-"""Not measured: the catalogue has no accumulated times, and Flink has no word for not knowing them."""
+_BUSY = "accumulated-busy-time"
+_TIMES = {
+    "accumulated-backpressured-time": names.ACCUMULATED_BACK_PRESSURED_TIME,
+    "accumulated-idle-time": names.ACCUMULATED_IDLE_TIME,
+    _BUSY: names.ACCUMULATED_BUSY_TIME,
+}
+"""0 where they are not known: Flink has no word for that. The busy time is a double, as in Flink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +94,11 @@ class Count:
 def counts(state: VertexState, chosen: Chosen = ALL) -> dict[str, Count]:
     """Return the counts of a vertex's chosen subtasks by Flink's key."""
     return {key: _count(state, metric, chosen) for key, metric in COUNTS.items()}
+
+
+def _times(state: VertexState, chosen: Chosen) -> dict[str, Whole]:
+    """Return the accumulated times of a vertex's chosen subtasks by Flink's key, ms."""
+    return {key: _count(state, metric, chosen).values for key, metric in _TIMES.items()}
 
 
 def _count(state: VertexState, metric: str, chosen: Chosen) -> Count:
@@ -117,21 +127,24 @@ def of_vertex(state: VertexState, chosen: Chosen = ALL) -> Io:
         body[key] = int(count.values.sum())
         # Without a single subtask nothing is known, though nothing is missing either.
         body[f"{key}-complete"] = bool(count.known.size and count.known.all())
-    return cast(Io, {**body, **_TIMES})
+    for key, times in _times(state, chosen).items():
+        body[key] = float(times.sum()) if key == _BUSY else int(times.sum())
+    return cast(Io, body)
 
 
 def of_subtasks(state: VertexState, chosen: Chosen = ALL) -> list[Io]:
-    """Return each chosen subtask's counts; one that it does not have is 0 and not complete."""
-    told = counts(state, chosen)
-    keys = [key for name in told for key in (name, f"{name}-complete")]
+    """Return each chosen subtask's counts and times; a count that it does not have is 0 and not complete."""
+    told, times = counts(state, chosen), _times(state, chosen)
+    keys = [*(key for name in told for key in (name, f"{name}-complete")), *times]
     values = [each.tolist() for count in told.values() for each in (count.values, count.known)]
-    return [cast(Io, {**dict(zip(keys, row, strict=True)), **_TIMES}) for row in zip(*values, strict=True)]
+    values += [(found.astype(np.float64) if key == _BUSY else found).tolist() for key, found in times.items()]
+    return [cast(Io, dict(zip(keys, row, strict=True))) for row in zip(*values, strict=True)]
 
 
 def spreads(state: VertexState, chosen: Chosen = ALL) -> Spreads:
     """Return the spread of each figure over the chosen subtasks."""
-    spread_of = {key: spread(count.values) for key, count in counts(state, chosen).items()}
-    return cast(Spreads, {**spread_of, **dict.fromkeys(_TIMES, spread(np.zeros(0, dtype=np.int64)))})
+    values = {key: count.values for key, count in counts(state, chosen).items()} | _times(state, chosen)
+    return cast(Spreads, {key: spread(found) for key, found in values.items()})
 
 
 def spread(values: Whole) -> Spread:

@@ -8,6 +8,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from collector.store import JobState, Snapshot
+from service.bottleneck import backlogged, bottleneck
 from service.cluster import application_id
 from service.flink import io
 from service.flink.ids import Id
@@ -112,6 +113,10 @@ class Incomplete(TypedDict):
     unknown_updates: int
 
 
+JobBottleneck = TypedDict("JobBottleneck", {"id": Id, "name": str, "busy-ratio": float})
+"""The vertex that holds a job up."""
+
+
 class JobAdditions(TypedDict):
     """What Flink has no place for."""
 
@@ -120,6 +125,8 @@ class JobAdditions(TypedDict):
     trigger: str
     failure: str
     incomplete: Incomplete
+    backlogged: bool | None
+    bottleneck: JobBottleneck | None
 
 
 JobDetail = TypedDict(
@@ -253,4 +260,13 @@ def _additions(state: JobState) -> JobAdditions:
             "live_updates": incomplete.live_updates,
             "unknown_updates": incomplete.unknown_updates,
         },
+        "backlogged": backlogged(state),
+        "bottleneck": _bottleneck(state),
     }
+
+
+def _bottleneck(state: JobState) -> JobBottleneck | None:
+    found = bottleneck(state)
+    if found is None:
+        return None
+    return {"id": found.vertex.vertex.id, "name": found.vertex.vertex.name, "busy-ratio": found.busy_ratio}

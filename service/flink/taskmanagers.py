@@ -125,15 +125,16 @@ _METRICS = {
     "mappedCount": names.MAPPED_COUNT,
     "mappedUsed": names.MAPPED_USED,
     "mappedMax": names.MAPPED_CAPACITY,
+    "nettyShuffleMemoryAvailable": names.SHUFFLE_MEMORY_AVAILABLE,
+    "nettyShuffleMemoryUsed": names.SHUFFLE_MEMORY_USED,
+    "nettyShuffleMemoryTotal": names.SHUFFLE_MEMORY_TOTAL,
 }
-_NETWORK = (
+_SEGMENTS = (
     "nettyShuffleMemorySegmentsAvailable",
     "nettyShuffleMemorySegmentsUsed",
     "nettyShuffleMemorySegmentsTotal",
-    "nettyShuffleMemoryAvailable",
-    "nettyShuffleMemoryUsed",
-    "nettyShuffleMemoryTotal",
 )
+"""Pieces of Flink's network memory; Spark's is not in pieces."""
 
 
 def overview(query: Query) -> TaskManagers:
@@ -225,7 +226,7 @@ def _metrics(metrics: dict[str, Scalar]) -> Digest:
         for name in dict.fromkeys(["All", *others])
     ]
     counts = {key: _whole(metrics, name) for key, name in _METRICS.items()}
-    return cast(Digest, {**counts, **dict.fromkeys(_NETWORK, 0), "garbageCollectors": collectors})
+    return cast(Digest, {**counts, **dict.fromkeys(_SEGMENTS, 0), "garbageCollectors": collectors})
 
 
 def _whole(metrics: dict[str, Scalar], name: str) -> int:

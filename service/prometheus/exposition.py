@@ -8,6 +8,7 @@ import numpy as np
 
 from collector import columns
 from collector.store import Column, JobState, Snapshot, VertexState
+from service.bottleneck import bottleneck
 from service.cluster import cluster_metrics, connected
 from service.config import JOB_STATE_RETENTION_MS
 from service.lifetime import job_metrics
@@ -45,6 +46,7 @@ def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
             _scalars(exposition, "job", labels(whose), job_metrics(job, now_ms))
             for vertex in job.vertices.values():
                 _vertex(exposition, vertex, whose, by_subtask)
+            _bottleneck(exposition, job, whose)
     apps = connected(snapshot)
     _scalars(exposition, "cluster", "", cluster_metrics(apps, (job.state for job in jobs)))
     for app in apps:
@@ -79,12 +81,28 @@ def _scalars(exposition: Exposition, scope: catalogue.Scope, whose: str, metrics
             _add(exposition, family, [(mine, int(value) if isinstance(value, bool) else value)])
 
 
+def _bottleneck(exposition: Exposition, job: JobState, whose: Mapping[str, str]) -> None:
+    found = bottleneck(job)
+    if found is not None:
+        exposition.add(
+            "streamgauge_vertex_bottleneck",
+            "gauge",
+            "1 for the vertex that holds a backlogged job up, the busiest one; the others have none.",
+            [(labels(_named(found.vertex, whose)), 1)],
+        )
+
+
+def _named(vertex: VertexState, job: Mapping[str, str]) -> dict[str, str]:
+    return {**job, "vertex_id": vertex.vertex.id, "vertex_name": vertex.vertex.name}
+
+
 def _vertex(exposition: Exposition, vertex: VertexState, job: Mapping[str, str], by_subtask: bool) -> None:
-    whose = {**job, "vertex_id": vertex.vertex.id, "vertex_name": vertex.vertex.name}
+    whose = _named(vertex, job)
     _columns(exposition, "vertex", labels(whose), vertex.columns, by_subtask)
     for operator in vertex.vertex.operators:
-        found = vertex.operators.get(operator.id, {})
-        _columns(exposition, "operator", labels({**whose, "operator_name": operator.name}), found, by_subtask)
+        mine = labels({**whose, "operator_name": operator.name})
+        _columns(exposition, "operator", mine, vertex.operators.get(operator.id, {}), by_subtask)
+        _scalars(exposition, "coordinator", mine, vertex.coordinators.get(operator.id, {}))
 
 
 def _columns(

@@ -26,6 +26,7 @@ OURS = {
     ("vertex", names.NUM_BYTES_SPILLED + names.PER_SECOND),
     ("operator", names.UNREAD_FILES),
     # Flink 1.2's.
+    ("operator", names.LATENCY),
     *(
         ("vertex", names.OLD_BUFFERS + name)
         for name in (

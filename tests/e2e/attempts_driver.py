@@ -235,6 +235,21 @@ def stragglers(read: Read, own: Path) -> DataFrame:
     return rows(read, spread, keep)
 
 
+def slow_readers(read: Read, own: Path) -> DataFrame:
+    """Three readers on two slots: one of them is placed when another one is done."""
+
+    def spread(batches: Batches) -> Batches:
+        # As long as it takes for both executors to have their share.
+        time.sleep(1)
+        yield from batches
+
+    def keep(batches: Batches) -> Batches:
+        yield from list(batches)
+        time.sleep(4)
+
+    return rows(read, spread, keep)
+
+
 def hanging(read: Read, own: Path) -> DataFrame:
     """A stateful query whose third batch hangs until there is a file 'go'."""
     go = own / "go"
@@ -249,7 +264,8 @@ def hanging(read: Read, own: Path) -> DataFrame:
 
 
 SCENARIOS = {
-    each.__name__: each for each in (retries, slow_retry, storm, lost_shuffle, killed_executor, stragglers, hanging)
+    each.__name__: each
+    for each in (retries, slow_retry, storm, lost_shuffle, killed_executor, stragglers, slow_readers, hanging)
 }
 
 

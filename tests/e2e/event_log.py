@@ -29,6 +29,9 @@ class Attempt:
     number: int
     finish_ms: int
     failure: tuple[str, str]
+    launch_ms: int
+    executor: str
+    spilled_bytes: int
 
 
 class EventLog:
@@ -90,6 +93,12 @@ class EventLog:
                 found[partition] += rows
         return {partition: rows for partition, rows in found.items() if rows}
 
+    def stage(self, place: int) -> dict[int, Attempt]:
+        """Partition → the success of it in one of the run's stages; of a single batch they count from 0."""
+        stages = sorted({attempt.stage for attempt in self.attempts})
+        found = [each for each in self.attempts if each.stage == stages[place] and each.reason == "Success"]
+        return {each.partition: each for each in found}
+
     def again(self, node: str, metric: str) -> set[int]:
         """The partitions that did more than once, each time to its end, what such nodes count."""
         accumulators = self._accumulators(node, metric)
@@ -130,4 +139,7 @@ def _attempt(event: dict[str, Any]) -> Attempt:
         info["Attempt"],
         info["Finish Time"],
         (reason.get("Class Name", ""), reason.get("Full Stack Trace", "")),
+        info["Launch Time"],
+        info["Executor ID"],
+        event.get("Task Metrics", {}).get("Disk Bytes Spilled", 0),
     )

@@ -281,7 +281,7 @@ def shown(job: Job) -> Shown:
     for vertex in job.vertices.values():
         table = vertex.counters.shown().tolist()
         labels = [f"{operator.name}.{way}" for operator in vertex.operators for way in ("in", "out")]
-        labels += [*TOTALS, "bytes_out"]
+        labels += [*TOTALS, "bytes_out", "bytes_spilled"]
         for subtask, row in enumerate(table):
             for label, value, known in zip(labels, row, vertex.known, strict=True):
                 if value:

@@ -16,7 +16,7 @@ from spark_hooks import records
 from spark_hooks.agent import Agent
 from spark_hooks.pusher import MemoryTransport, Outcome
 from spark_hooks.settings import Settings
-from streamgauge import codec, names, wire
+from streamgauge import catalogue, codec, names, wire
 from streamgauge.errors import HookError
 from tests.unit.spark_hooks.spark_events import APP, Query
 
@@ -137,6 +137,8 @@ def test_hooks_tell_their_own_cost_and_drops(hooks: Hooks) -> None:
         names.HOOKS_PUSHES["accepted"]: 1,
     }
     assert application.incomplete == wire.Incomplete(3, 4, 0)
+    assert all(catalogue.find("hooks", name) for name in application.hooks)
+    assert {metric.name for metric in catalogue.METRICS if metric.scope == "hooks"} == set(application.hooks)
 
 
 def test_the_end_of_an_application_without_jobs_is_told_too(hooks: Hooks) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_hooks import plan
-from spark_hooks.counts import BYTES_WRITTEN, TOTALS, Terms, terms
+from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, TOTALS, Terms, terms
 from spark_hooks.records import PlanNode
 
 FILES = "FileSink[file:/data/out]"
@@ -304,7 +304,15 @@ def test_bytes_and_blocks_are_those_of_all_exchanges_read() -> None:
         "buffers_in_local": 33,
         "buffers_in_remote": 11,
         "bytes_out": None,
+        "bytes_spilled": 0,
     }
+
+
+@pytest.mark.parametrize("root", [node("Filter", SCAN, rows=2), node("Join", READ, rows=3)], ids=["source", "reader"])
+def test_what_any_vertex_spilled_is_known(root: PlanNode) -> None:
+    """Spark tells it of every task, whatever the task does."""
+    [*_, spilled] = terms(plan.analyse(root).vertices[-1])[1]
+    assert spilled == ((BYTES_SPILLED,),)
 
 
 def test_a_source_vertex_reads_no_bytes() -> None:

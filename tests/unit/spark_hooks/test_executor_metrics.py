@@ -84,6 +84,37 @@ def test_heartbeats_tell_unified_memory(executors: Executors) -> None:
     assert (found[names.MANAGED_USED], found[names.MANAGED_TOTAL]) == (666, 1000)
 
 
+def test_memory_for_execution_is_what_shuffles_are_served_from(executors: Executors) -> None:
+    """On the heap and off it; what is left of unified memory is what it could use. Storage may hold more than all."""
+    executors.apply(added())
+    executors.apply(heartbeat())
+    found = metrics(executors)
+    assert (found[names.SHUFFLE_MEMORY_USED], names.SHUFFLE_MEMORY_AVAILABLE in found) == (550, False)
+    assert names.SHUFFLE_MEMORY_TOTAL not in found
+    for memory_bytes, left in ((1000, 450), (500, 0)):
+        executors.apply(records.BlockManagerAdded("1", "host:1", memory_bytes))
+        found = metrics(executors)
+        assert (found[names.SHUFFLE_MEMORY_TOTAL], found[names.SHUFFLE_MEMORY_AVAILABLE]) == (memory_bytes, left)
+
+
+@pytest.mark.parametrize(
+    ("task_cpus", "memory_bytes", "share"),
+    [(1, 1000, 500.0), (2, 1000, 1000.0), (4, 1000, 1000.0), (1, 0, 0.0), (1, -1, math.nan)],
+    ids=["two slots", "one slot", "less than one", "no memory", "unknown"],
+)
+def test_a_slot_has_its_share_of_memory(task_cpus: int, memory_bytes: int, share: float) -> None:
+    """Also on an executor that is gone, until the collector was told so; of one never seen it is unknown."""
+    executors = Executors("app-7", task_cpus, ManualClock())
+    executors.apply(added())
+    executors.apply(records.BlockManagerAdded("1", "host:1", memory_bytes))
+    assert executors.slot_bytes("1") == pytest.approx(share, nan_ok=True)
+    executors.apply(records.ExecutorRemoved("1", 6))
+    # An executor of less than one slot is told to have none.
+    assert executors.slot_bytes("1") == pytest.approx(share, nan_ok=True)
+    executors.forget_gone(executors.frames())
+    assert math.isnan(executors.slot_bytes("1"))
+
+
 def test_in_local_mode_the_drivers_beans_tell_of_the_executor(executors: Executors) -> None:
     """It is one JVM: they are as it is now, a heartbeat's are peaks; unified memory only a heartbeat tells."""
     executors.apply(environment())

@@ -127,6 +127,8 @@ def test_delta_holds_what_changed_since_the_acknowledged_frame(driver: Driver) -
     operators = {operator.name: operator.id for operator in source.operators}
     assert columns(again) == {
         ("", names.NUM_RECORDS_IN),
+        ("", names.OUTPUT_BUFFERS + names.OUTPUT_QUEUE_LENGTH),
+        ("", names.OLD_BUFFERS + names.OUTPUT_QUEUE_LENGTH),
         (operators["Source: RateStream"], names.NUM_RECORDS_IN),
         (operators["Source: RateStream"], names.NUM_RECORDS_OUT),
         (operators["Filter"], names.NUM_RECORDS_IN),

@@ -47,15 +47,25 @@ TOTALS = {
     "numBuffersInLocal": ("Shuffle.Netty.Input.numBuffersInLocal",),
     "numBuffersInRemote": ("Shuffle.Netty.Input.numBuffersInRemote",),
     "numBytesOut": (),
+    "numBytesSpilled": (),
 }
 """A vertex's totals in the order of its counters, with the other name of each."""
 
+TRANSIENT = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
+WHOLE_SHARES = ("idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "slotWaitTimeMsPerSecond")
+ABSENT = "absent"
+
 Table = dict[tuple[str, str], list[float | str]]
-"""(operator id or '', metric) → a value a subtask; NaN as a word, since it equals nothing."""
+"""(operator id or '', metric) → a value a subtask; NaN and none as words, since NaN equals nothing."""
 
 
 def plain(values: Any) -> list[float | str]:
-    return ["NaN" if math.isnan(value) else value for value in np.asarray(values).tolist()]
+    listed = np.asarray(values).tolist()
+    return ["NaN" if isinstance(value, float) and math.isnan(value) else value for value in listed]
+
+
+def told(values: Any, present: Any) -> list[float | str]:
+    return plain(values if present is None else np.where(present, values.astype(object), ABSENT))
 
 
 def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
@@ -73,14 +83,38 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
     found.setdefault(("", "numRecordsInPerSecond"), ["NaN"] * vertex.size)
     if vertex.inputs:
         found["", "currentInputWatermark"] = [job.watermark_ms] * vertex.size
-    for metric in () if ended else ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond"):
-        found["", metric] = ["NaN"] * vertex.size
+    for metric, values in time_columns(vertex).items():
+        if not (ended and metric in TRANSIENT):
+            found["", metric] = plain(values) + [ABSENT] * (vertex.size - len(values))
+    if vertex.start_ms >= 0:
+        for metric, prefix, values, present in vertex.buffers.columns():
+            found["", prefix + metric] = found["", "buffers." + metric] = told(values, present)
+        for metric, values, present in vertex.alignment.columns():
+            found["", metric] = told(values, present)
+    for operator, metric, values, present in vertex.sources.columns(vertex.starts_ms >= 0):
+        found[operator, metric] = told(values, present)
+    return found
+
+
+def time_columns(vertex: JobVertex) -> dict[str, Any]:
+    """What its time shares tell; of subtasks that they have not seen they tell nothing."""
+    shares, times, unknown = vertex.shares.shares(), vertex.shares.accumulated(), np.full(vertex.size, np.nan)
+    found: dict[str, Any] = {"busyTimeMsPerSecond": unknown, "backPressuredTimeMsPerSecond": unknown}
+    if shares is not None and shares.present.any():
+        busy = np.where(shares.present, shares.busy, np.nan)
+        found["busyTimeMsPerSecond"] = np.pad(busy, (0, vertex.size - len(busy)), constant_values=np.nan)
+        for metric, values in zip(WHOLE_SHARES, (shares.idle, shares.back_pressured, shares.slot_wait), strict=True):
+            found[metric] = np.where(shares.present, values.astype(object), ABSENT)
+    if vertex.shares.size:
+        found["accumulateBusyTimeMs"], found["accumulateIdleTimeMs"] = times.busy, times.idle
+        found["accumulateBackPressuredTimeMs"] = times.back_pressured
+        found["isBackPressured"] = vertex.shares.is_back_pressured
     return found
 
 
 def held_columns(groups: dict[str, Columns]) -> Table:
     return {
-        (operator, metric): plain(column.values)
+        (operator, metric): told(column.values, column.present)
         for operator, columns in groups.items()
         for metric, column in columns.items()
     }
@@ -157,6 +191,8 @@ class Driver:
                 self.apply(task.end((rows, self.random.randint(0, 9)), succeeded=self.random.random() < 0.8))
 
     def tick(self) -> None:
+        self.clock.advance(5000)
+        self.model.time.look(self.clock.now_ms(), self.clock.monotonic_ns())
         self.model.tick()
 
     def end_batch(self) -> None:

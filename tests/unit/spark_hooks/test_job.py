@@ -62,6 +62,7 @@ def test_metrics_follow_progress(query: Query) -> None:
         names.LAST_CHECKPOINT_SIZE: 123,
         names.LAST_CHECKPOINT_COMPLETED: 1_795_255_201_250,
         names.LAST_CHECKPOINT_PROCESSED: 4,
+        names.BACKLOGGED: False,
     }
 
 

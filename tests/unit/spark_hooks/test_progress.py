@@ -38,7 +38,7 @@ def test_progress_is_read_from_sparks_own_json() -> None:
     assert (told.id, told.run_id, told.batch_id) == (PROGRESS["id"], PROGRESS["runId"], 4)
     assert (told.timestamp, told.num_input_rows) == (PROGRESS["timestamp"], 100)
     assert told.duration_ms["triggerExecution"] == 2232
-    assert told.sources == (Source("RateStreamV2[rowsPerSecond=50]", 100),)
+    assert told.sources == (Source("RateStreamV2[rowsPerSecond=50]", num_input_rows=100),)
     assert told.sink == Sink("NoopTable$", -1)
     assert told.state_operators == (StateOperator(1296, {"x": 1}),)
     assert told.event_time == {"watermark": "1970-01-01T00:00:00.000Z"}

@@ -95,6 +95,7 @@ EVERY_KIND: list[tuple[list[Any], records.Record]] = [
     ),
     ([23, "run", -1, {"spark.sql.x": "y"}], records.Configuration("run", -1, {"spark.sql.x": "y"})),
     ([23, None, 24, {}], records.Configuration(None, 24, {})),
+    ([25, "run", 7, ["files", 4, 7]], records.SourceBacklog("run", 7, ("files", 4, 7))),
     ([19, "java.lang.NullPointerException"], records.Fault("java.lang.NullPointerException")),
 ]
 DRAIN = msgspec.msgpack.encode(TOTALS + [written for written, _ in EVERY_KIND])

@@ -182,6 +182,74 @@ def test_intervals_that_are_no_whole_numbers_are_refused(value: object) -> None:
     assert str(refused.value) == f"interval_ms {value!r}: expected a whole number"
 
 
+LATENCY = {
+    "latency_interval_ms": ({"argument": 500, "conf": 600, "environment": 700}, 2000),
+    "latency_granularity": ({"argument": "single", "conf": "subtask", "environment": "operator"}, "operator"),
+    "latency_history_size": ({"argument": 5, "conf": 6, "environment": 7}, 128),
+}
+"""Setting → a value for each source, and the default."""
+
+
+@pytest.mark.parametrize("name", LATENCY)
+def test_latency_settings_are_read_as_all_others(name: str) -> None:
+    """Environment beats configuration beats argument; Flink's defaults, but for the interval, without any."""
+    values, default = LATENCY[name]
+    arguments = {name: values["argument"]}
+    conf = {f"spark.streamgauge.{name}": str(values["conf"])}
+    environment = {f"STREAMGAUGE_{name.upper()}": str(values["environment"])}
+    assert getattr(read(), name) == default
+    assert getattr(read(arguments=arguments), name) == values["argument"]
+    assert getattr(read(arguments=arguments, conf=conf), name) == values["conf"]
+    assert getattr(read(arguments=arguments, conf=conf, environment=environment), name) == values["environment"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("latency_interval_ms", value) for value in (0, "0", 100, "3600000", 3_600_000)),
+        *(("latency_history_size", value) for value in (1, "1", 10_000, "10000")),
+    ],
+)
+def test_latency_settings_have_bounds_that_are_allowed(name: str, value: object) -> None:
+    """As number or text; an interval of 0 emits no markers."""
+    assert getattr(read(arguments={name: value}), name) == int(str(value))
+
+
+@pytest.mark.parametrize("value", [99, 1, -1, -100, 3_600_001, "99"])
+def test_latency_intervals_out_of_bounds_are_refused(value: object) -> None:
+    """The message gives value and bounds, and how to have no markers."""
+    with pytest.raises(SettingError) as refused:
+        read(arguments={"latency_interval_ms": value})
+    assert str(refused.value) == (
+        f"latency_interval_ms {value}: expected milliseconds between 100 and 3600000, or 0 for no latency markers"
+    )
+
+
+@pytest.mark.parametrize("value", [0, -1, 10_001, "0"])
+def test_latency_histories_out_of_bounds_are_refused(value: object) -> None:
+    """A window of no values has no statistics, one of millions no room in a driver."""
+    with pytest.raises(SettingError) as refused:
+        read(arguments={"latency_history_size": value})
+    assert str(refused.value) == f"latency_history_size {value}: expected 1 to 10000 values"
+
+
+@pytest.mark.parametrize("name", ["latency_interval_ms", "latency_history_size"])
+@pytest.mark.parametrize("value", ["2s", "1.5", 1.5, True, ""])
+def test_latency_numbers_that_are_not_whole_are_refused(name: str, value: object) -> None:
+    """The message gives the value as it was written."""
+    with pytest.raises(SettingError) as refused:
+        read(arguments={name: value})
+    assert str(refused.value) == f"{name} {value!r}: expected a whole number"
+
+
+@pytest.mark.parametrize("value", ["legacy", "Operator", "SUBTASK", " single", "", 1, True])
+def test_granularities_that_there_are_not_are_refused(value: object) -> None:
+    """The message names those that there are; the legacy form is always told."""
+    with pytest.raises(SettingError) as refused:
+        read(arguments={"latency_granularity": value})
+    assert str(refused.value) == f"latency_granularity {value!r}: expected single, operator or subtask"
+
+
 @given(st.text(max_size=30), st.text(max_size=20), st.text(max_size=8))
 def test_whatever_is_set_is_taken_or_refused(url: str, token: str, interval: str) -> None:
     """One error for all of it."""

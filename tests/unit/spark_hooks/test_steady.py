@@ -59,6 +59,26 @@ def test_a_time_that_no_span_holds_is_of_the_latest() -> None:
     assert time.of(FIVE_TO_NOON + 2 * HOUR_MS) == FIVE_TO_NOON + 3 * HOUR_MS
 
 
+def test_what_is_told_late_is_of_the_span_that_it_lies_in() -> None:
+    """Spark tells of a trigger when its batch is done, and meanwhile the clock may have been set by less than that."""
+    time = SteadyTime()
+    for second in range(30):
+        time.look(FIVE_TO_NOON + second * 1_000, second * 1_000 * NS)
+    for second in range(30, 61):
+        time.look(FIVE_TO_NOON + second * 1_000 - 10_000, second * 1_000 * NS)
+    assert time.of(FIVE_TO_NOON + 1_000) == FIVE_TO_NOON + 1_000
+    assert time.of(FIVE_TO_NOON + 49_500) == FIVE_TO_NOON + 59_500
+
+
+def test_a_setting_of_the_clock_is_over_some_day() -> None:
+    """Long after a clock was set forward, what happened a minute ago did so a minute ago."""
+    time = SteadyTime()
+    time.look(FIVE_TO_NOON, 0)
+    for second in range(1, 1_000):
+        time.look(FIVE_TO_NOON + second * 1_000 + 30_000, second * 1_000 * NS)
+    assert time.of(FIVE_TO_NOON + 999_000 + 30_000 - 60_000) == FIVE_TO_NOON + 999_000 - 60_000
+
+
 # Where a step is shorter than the time between two looks nobody can tell its two sides apart.
 STEPS = st.integers(-3, 3).map(lambda hours: hours * HOUR_MS)
 

@@ -48,7 +48,27 @@ def test_a_batch_ends_where_another_begins() -> None:
     assert (passed.id, span(passed)) == (3, (10, -1, 60))
     also, batch = timeline.complete(5, 80, 90)
     assert also is not None
-    assert (also.id, also.end_ms, batch.id, batch.executions, span(batch)) == (4, 80, 5, [], (80, -1, 90))
+    assert (also.id, also.end_ms, batch.id, batch.executions, span(batch)) == (4, 80, 5, [], (80, 90, 90))
+
+
+def test_what_a_batch_left_behind_is_of_no_batch() -> None:
+    """A thread of user code may begin an execution when its batch has ended; the next one goes on."""
+    timeline, late, second = Timeline(), execution(1), execution(2)
+    timeline.complete(3, 10, 50)
+    assert timeline.begin(3, 55, late) is None
+    assert timeline.batch is None
+    timeline.begin(4, 60, second)
+    assert timeline.begin(3, 65, late) is None
+    assert timeline.batch is not None
+    assert (timeline.batch.id, timeline.batch.executions) == (4, [second])
+
+
+def test_a_committed_batch_has_executed() -> None:
+    """Though the end of its execution was lost: what it puts out is there when it has ended."""
+    timeline = Timeline()
+    timeline.begin(0, 10, execution(1))
+    _, batch = timeline.complete(0, 10, 70)
+    assert span(batch) == (10, 70, 70)
 
 
 def test_a_run_ends_the_batch_that_is_under_way() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from streamgauge import buckets
-from streamgauge.buckets import HdrBuckets, HdrCounts, ValueWindow, WindowStatistics, statistics_of
+from streamgauge.buckets import HdrBuckets, HdrCounts, ValueWindow, WindowStatistics, statistics_of, statistics_of_rows
 
 # Around every power of two the layout changes; hypothesis alone would seldom look there.
 edges = st.sampled_from([2**n + d for n in range(24) for d in (-1, 0, 1)])
@@ -117,6 +117,40 @@ def test_counting_in_parts_equals_counting_at_once(batches: list[list[int]]) -> 
     assert _dense(parts.read()) == _dense(whole.read())
 
 
+@given(st.lists(st.lists(latencies, max_size=20), max_size=6))
+def test_the_sum_is_that_of_the_values_in_buckets(batches: list[list[int]]) -> None:
+    """Exact, whether values were counted or merged; what no bucket takes is not in it."""
+    counts, merged = HdrCounts(), HdrCounts()
+    for batch in batches:
+        counts.add(batch)
+        single = HdrCounts()
+        single.add(batch)
+        merged.merge(single.read())
+    expected = sum(value for batch in batches for value in batch if 0 <= value <= buckets.HIGHEST_COUNTED_MS)
+    assert counts.read().sum_ms == merged.read().sum_ms == expected
+
+
+@given(st.lists(st.lists(latencies, max_size=20), min_size=3, max_size=3))
+def test_merging_is_associative(batches: list[list[int]]) -> None:
+    """(a + b) + c is a + (b + c), in every number."""
+    reads = []
+    for batch in batches:
+        single = HdrCounts()
+        single.add(batch)
+        reads.append(single.read())
+
+    def merge(one: HdrBuckets, other: HdrBuckets) -> HdrBuckets:
+        both = HdrCounts()
+        both.merge(one)
+        both.merge(other)
+        return both.read()
+
+    a, b, c = reads
+    left, right = merge(merge(a, b), c), merge(a, merge(b, c))
+    assert _dense(left) == _dense(right)
+    assert (left.below, left.above, left.sum_ms) == (right.below, right.above, right.sum_ms)
+
+
 def test_an_export_holds_no_empty_bucket() -> None:
     """Sparse: ascending indices of what was hit, and how often."""
     counts = HdrCounts()
@@ -192,6 +226,12 @@ def test_impossible_outsiders_are_refused(below: int, above: int) -> None:
     """Counts are not negative."""
     with pytest.raises(ValueError, match=f"{below} values below and {above} above"):
         _buckets([], [], below, above)
+
+
+def test_a_negative_sum_is_refused() -> None:
+    """Values in buckets are not negative."""
+    with pytest.raises(ValueError, match="a sum of -1 ms"):
+        HdrBuckets(np.array([1]), np.array([1]), sum_ms=-1)
 
 
 def test_other_types_and_shapes_are_refused() -> None:
@@ -323,6 +363,34 @@ def test_the_eleven_figures_equal_exact_ones_of_the_last_values(values: list[int
     expected = [_percentile(last, percentile) for percentile in (50, 75, 90, 95, 98, 99, 99.9)]
     assert [told.median, told.p75, told.p90, told.p95, told.p98, told.p99, told.p999] == pytest.approx(expected)
     assert window.count == len(values)
+
+
+@given(
+    st.lists(st.lists(st.integers(-10, 10) | st.integers(0, 100_000_000), max_size=128), min_size=1, max_size=8),
+    st.integers(0, 3),
+)
+def test_windows_side_by_side_have_the_figures_that_they_have_alone(rows: list[list[int]], more: int) -> None:
+    """To the bit, however long the others are; what stands behind a row's values means nothing."""
+    width = max(map(len, rows)) + more
+    windows = np.full((len(rows), width), 77, dtype=np.int64)
+    for row, values in zip(windows, rows, strict=True):
+        row[: len(values)] = values
+    told = statistics_of_rows(windows, np.array([len(values) for values in rows]))
+    for column, values in zip(told.T.tolist(), rows, strict=True):
+        alone = statistics_of(np.array(values, dtype=np.int64))
+        if values:
+            assert column == [getattr(alone, name) for name in WindowStatistics.__slots__]
+        else:
+            assert all(math.isnan(figure) for figure in column)
+
+
+@given(st.lists(st.integers(-1000, 10_000_000), min_size=1, max_size=200))
+def test_percentiles_equal_numpys_to_the_bit(values: list[int]) -> None:
+    """`numpy.percentile(…, method="weibull")`, which is what Flink's library computes."""
+    told = statistics_of(np.array(values, dtype=np.int64))
+    asked = (50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.9)
+    expected = np.percentile(np.array(values), asked, method="weibull").tolist()
+    assert [told.median, told.p75, told.p90, told.p95, told.p98, told.p99, told.p999] == expected
 
 
 def test_figures_of_one_to_hundred_are_known() -> None:

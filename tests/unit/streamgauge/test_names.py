@@ -23,7 +23,19 @@ def test_every_entry_is_found_and_says_what_it_is(metric: catalogue.Metric) -> N
     assert metric.scope in get_args(catalogue.Scope)
     assert metric.source
     assert metric.help.endswith(".")
-    assert metric.help.strip() == metric.help
+    for text in (metric.source, metric.help, metric.formula, metric.estimate):
+        assert text.strip() == text
+        assert "\n" not in text
+    assert not metric.formula.endswith(".")
+    assert not metric.estimate.endswith(".")
+
+
+def test_patterns_name_what_varies() -> None:
+    """A '<…>' stands for each part; no entry of one name has any, and no pattern has the name of an entry."""
+    assert not any("<" in metric.name for metric in catalogue.METRICS)
+    for pattern in catalogue.PATTERNS:
+        assert pattern.name.count("<") == pattern.name.count(">") > 0
+        assert pattern.help.endswith(".")
 
 
 def test_a_name_that_is_not_there_is_none() -> None:

@@ -208,10 +208,11 @@ def test_lags_are_those_of_the_sources_operators(
     assert (source.pending_records, source.watermark_lag_ms, source.fetch_lag_ms) == (12.0, 4200.0, None)
 
 
-def test_shares_are_those_of_the_busiest_subtask_and_name_the_bottleneck(
-    survey: Survey, push: Callable[..., None], recorded: list[wire.Frame]
+@pytest.mark.parametrize("backlogged", [True, False, None])
+def test_shares_are_those_of_the_busiest_subtask_and_the_service_names_the_bottleneck(
+    backlogged: bool | None, survey: Survey, push: Callable[..., None], recorded: list[wire.Frame]
 ) -> None:
-    """As Flink's page shows them."""
+    """As Flink's page shows them; a job that keeps up has no bottleneck, however busy it is."""
     frame = next(each for each in recorded if each.job is not None and each.job.jid == MAIN)
     times = ((100.0, 700.0), (900.0, 0.0), *[(50.0, 0.0)] * 9)
     changed = []
@@ -222,12 +223,16 @@ def test_shares_are_those_of_the_busiest_subtask_and_name_the_bottleneck(
             wire.column(names.BACK_PRESSURED_TIME, np.array([held_up, 0.0][:size])),
         )
         changed.append(msgspec.structs.replace(columns, columns=told))
-    push(vertices=tuple(changed))
-    found = {each.id: each for each in job(survey.read(Question())).vertices or ()}
+    assert frame.job is not None
+    metrics = frame.job.metrics | ({} if backlogged is None else {names.BACKLOGGED: backlogged})
+    push(vertices=tuple(changed), job=msgspec.structs.replace(frame.job, metrics=metrics))
+    told = job(survey.read(Question()))
+    found = {each.id: each for each in told.vertices or ()}
     first, second = (found[frame.vertices[number].id] for number in (0, 1))
     assert (first.busy_ratio, first.back_pressured_ratio, first.bottleneck) == (0.1, 0.7, False)
-    assert (second.busy_ratio, second.bottleneck) == (0.9, True)
-    assert [each.bottleneck for each in found.values()].count(True) == 1
+    assert (second.busy_ratio, second.bottleneck) == (0.9, backlogged or False)
+    assert [each.bottleneck for each in found.values()].count(True) == int(backlogged or False)
+    assert (told.backlogged, told.bottleneck) == (backlogged, second.id if backlogged else None)
     assert first.records_in_per_second is None
 
 

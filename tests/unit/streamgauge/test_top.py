@@ -198,3 +198,13 @@ def test_trouble_is_coloured_and_health_is_not() -> None:
     assert styles["93%"] == styles[" (bottleneck)"] == "bold red"
     assert styles["2"] == "yellow"
     assert "18%" not in styles
+
+
+def test_a_job_that_cannot_keep_up_says_so() -> None:
+    """Also one of a single vertex, which has nothing upstream to hold up."""
+    lone = replace(JOB, backlogged=True, bottleneck="2", vertices=(AGGREGATE,))
+    lines = screen(overview(lone, replace(JOB, backlogged=False)), "", Size(200, 24))
+    assert lines[4].plain.endswith("  flights by hour (backlogged)")
+    assert lines[5].plain.endswith("Sink: delta (bottleneck)")
+    assert lines[6].plain.endswith("  flights by hour")
+    assert {span.style for span in lines[4].spans} >= {"bold yellow"}

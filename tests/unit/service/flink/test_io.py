@@ -72,3 +72,20 @@ def test_spread_is_flinks(values: list[int], spread: dict[str, int]) -> None:
     """Fractions are cut off, percentiles are Commons Math's."""
     got = io.spread(np.array(values, dtype=np.int64))
     assert {key: got[key] for key in spread} == spread
+
+
+def test_accumulated_times_are_those_of_the_subtasks(states: Any) -> None:
+    """Busy as a double, as in Flink; a vertex's are the sums, and a spread tells each."""
+    vertex = states.vertex(
+        2,
+        columns={
+            names.ACCUMULATED_BUSY_TIME: states.column(700.0, 100.0),
+            names.ACCUMULATED_IDLE_TIME: states.column(200, None),
+            names.ACCUMULATED_BACK_PRESSURED_TIME: states.column(100, 900),
+        },
+    )
+    told = [tuple(row[key] for key in TIMES) for row in (io.of_vertex(vertex), *io.of_subtasks(vertex))]
+    assert told == [(1000, 200, 800.0), (100, 200, 700.0), (900, 0, 100.0)]
+    assert all(isinstance(busy, float) for *_, busy in told)
+    spread = io.spreads(vertex)
+    assert (spread["accumulated-busy-time"]["max"], spread["accumulated-idle-time"]["sum"]) == (700, 200)

@@ -54,7 +54,18 @@ def test_what_is_ours_sits_in_one_object(states: Any) -> None:
         "trigger": "every 10 s",
         "failure": "root cause",
         "incomplete": {"records": 7, "live_updates": 0, "unknown_updates": 0},
+        "backlogged": None,
+        "bottleneck": None,
     }
+
+
+def test_the_bottleneck_of_a_backlogged_job_is_named(states: Any) -> None:
+    """With the busy share of its busiest subtask."""
+    slow = states.vertex(columns={names.BUSY_TIME: states.column(250.0, 750.0)})
+    job = states.job(slow, metrics={names.BACKLOGGED: True})
+    body = jobs.detail(Query.parse(states.snapshot(job), 5_000, {"jobid": "d" * 32}, b""))["streamgauge"]
+    assert body["backlogged"] is True
+    assert body["bottleneck"] == {"id": "c" * 32, "name": "Scan -> Filter", "busy-ratio": 0.75}
 
 
 def test_vertex_may_grow_past_its_parallelism_and_the_job_tells_no_bound(states: Any) -> None:

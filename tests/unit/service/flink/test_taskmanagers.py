@@ -48,6 +48,18 @@ def test_digest_of_metrics(states: Any) -> None:
     assert body["garbageCollectors"] == [{"name": "All", "count": 3, "time": 40}]
 
 
+def test_digest_has_the_memory_that_shuffles_are_served_from(states: Any) -> None:
+    """As the metrics have it; Spark's is not in segments."""
+    metrics = {names.SHUFFLE_MEMORY_USED: 5, names.SHUFFLE_MEMORY_AVAILABLE: 7, names.SHUFFLE_MEMORY_TOTAL: 12}
+    body = detail(states, states.executor(metrics=metrics))["metrics"]
+    told = {key: value for key, value in body.items() if key.startswith("nettyShuffle") and value}
+    assert told == {
+        "nettyShuffleMemoryUsed": 5,
+        "nettyShuffleMemoryAvailable": 7,
+        "nettyShuffleMemoryTotal": 12,
+    }
+
+
 def test_each_collector_is_told_where_the_driver_knows_them(states: Any) -> None:
     """In local mode; all of them together come first."""
     young = f"{names.GARBAGE_COLLECTOR}G1_Young_Generation"

@@ -29,6 +29,17 @@ def lines(rendered: str, prefix: str) -> list[str]:
     return [line for line in rendered.splitlines() if line.startswith(prefix)]
 
 
+def test_what_the_driver_knows_of_a_source_is_told(states: Any) -> None:
+    """The catalogue's names of it; what a connector calls as it likes is told by REST alone."""
+    known = {f"{0:032x}": {names.INPUT_ROWS: 1_000_000, names.INPUT_RATE: 812.5, "startOffset": 3}}
+    vertex = states.vertex(operators={"Source: Kafka": {}}, coordinators=known)
+    mine = f'{VERTEX},operator_name="Source: Kafka"'
+    assert lines(text(states, states.job(vertex)), "streamgauge_coordinator") == [
+        f"streamgauge_coordinator_input_rows_total{{{mine}}} 1000000",
+        f"streamgauge_coordinator_input_rows_per_second{{{mine}}} 812.5",
+    ]
+
+
 @pytest.fixture
 def job(states: Any) -> Any:
     columns = {
@@ -160,3 +171,16 @@ def test_granularity_is_vertex_or_subtask(client: Any) -> None:
     answer = client.get("/metrics?granularity=job")
     assert answer.status_code == 400
     assert answer.json() == {"errors": ["query.granularity: Input should be 'vertex' or 'subtask'"]}
+
+
+def test_the_bottleneck_of_a_backlogged_job_is_told(states: Any) -> None:
+    """Its vertex has a series, the others have none; so has none where the job keeps up."""
+    slow = states.vertex(columns={names.BUSY_TIME: states.column(900.0, 1.0)})
+    quick = states.vertex(id="b" * 32, columns={names.BUSY_TIME: states.column(100.0, 1.0)})
+    rendered = text(states, states.job(quick, slow, metrics={names.BACKLOGGED: True}))
+    assert lines(rendered, "streamgauge_vertex_bottleneck") == [f"streamgauge_vertex_bottleneck{{{VERTEX}}} 1"]
+    assert lines(rendered, "streamgauge_job_backlogged") == [f"streamgauge_job_backlogged{{{JOB}}} 1"]
+    assert "bottleneck" not in text(states, states.job(quick, slow, metrics={names.BACKLOGGED: False}))
+    assert "bottleneck" not in text(
+        states, states.job(quick, slow, metrics={names.BACKLOGGED: True}, state="SUSPENDED")
+    )

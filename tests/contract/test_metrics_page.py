@@ -1,0 +1,131 @@
+"""docs/metrics.md: in step with the catalogue, with what is served, and with what a real Flink lists."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from docs.metrics import LEFT, PAGE, PLACES, render
+from service.flink.rest import RESOURCES
+from service.prometheus.families import FAMILIES
+from streamgauge import catalogue
+from tests.conftest import Client
+from tests.contract.catalogued import catalogued
+
+Scopes = tuple[catalogue.Scope, ...]
+RECORDED = Path(__file__).parent / "flink_names"
+OPERATORS = ("Count_Map", "Source__datagen")
+"""Of the recorded vertices."""
+
+
+def sections(page: str) -> dict[str, str]:
+    """Heading → what stands below it."""
+    return dict(re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", page, re.MULTILINE))
+
+
+def named(scope: catalogue.Scope) -> list[str]:
+    """Every name in the first column of a scope's table."""
+    rows = [line for line in sections(render())[PLACES[scope].title].splitlines() if line.startswith("| `")]
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+
+
+def recorded() -> Iterator[tuple[Scopes, str]]:
+    """Every metric that Flink listed, without subtask and operator, and the scopes that it may be of here."""
+    for file, scopes in (("job", ("job",)), ("jobmanager", ("driver", "cluster")), ("taskmanager", ("executor",))):
+        for entry in json.loads((RECORDED / f"{file}.json").read_text()):
+            yield scopes, entry["id"]
+    for file in ("vertex", "source_vertex"):
+        for entry in json.loads((RECORDED / f"{file}.json").read_text()):
+            metric = entry["id"].partition(".")[2]
+            head, _, rest = metric.partition(".")
+            yield (("operator",), rest) if head in OPERATORS else (("vertex",), metric)
+
+
+def left(scopes: Scopes, name: str) -> list[str]:
+    return [each for row in LEFT if row.scope in scopes for each in row.ids if fnmatchcase(name, each)]
+
+
+def test_page_says_what_the_catalogue_says() -> None:
+    """It is made from it, and checked in for readers."""
+    assert PAGE.read_text(encoding="utf-8") == render(), "docs/metrics.md is out of date: run `make docs`"
+
+
+def test_make_docs_makes_the_page() -> None:
+    """The remedy that the message names."""
+    root = PAGE.parents[1]
+    asked = subprocess.run(["make", "--dry-run", "docs"], cwd=root, capture_output=True, text=True, timeout=60)
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout.splitlines()[-1].endswith("/python -m docs.metrics")
+
+
+@pytest.mark.parametrize("scope", PLACES)
+def test_every_metric_has_a_row(scope: catalogue.Scope) -> None:
+    """One each, what is told under two names has both in one."""
+    assert sorted(named(scope)) == sorted(metric.name for metric in catalogue.METRICS if metric.scope == scope)
+
+
+def test_every_scope_has_a_place() -> None:
+    """And every scope of a pattern."""
+    assert {metric.scope for metric in (*catalogue.METRICS, *catalogue.PATTERNS)} == set(PLACES)
+
+
+def test_every_name_in_prometheus_is_told() -> None:
+    """With the label that tells it from others of its family."""
+    page = render()
+    for family in FAMILIES.values():
+        shown = f"{family.name}{{{family.label}}}" if family.label else family.name
+        assert page.count(f"`{shown}`") == 1, shown
+
+
+def test_places_are_those_of_rest() -> None:
+    """Every path that answers metrics is told, and no other."""
+    paths = {path for place in PLACES.values() for path in place.paths}
+    assert paths <= set(RESOURCES)
+    answering = {path for path in RESOURCES if path.endswith("metrics")}
+    assert answering | {"/streamgauge/drivers"} == paths
+
+
+def test_labels_are_those_of_a_scrape(client: Client, recorded_push: bytes) -> None:
+    """Whatever the store's jobs, executors and drivers tell has the labels of its scope's place."""
+    client.push(recorded_push)
+    scopes: dict[str, set[catalogue.Scope]] = {}
+    for (scope, _), family in FAMILIES.items():
+        scopes.setdefault(family.name, set()).add(scope)
+    seen = set()
+    for family in text_string_to_metric_families(client.get("/metrics").text):
+        for sample in family.samples:
+            [scope] = scopes.get(sample.name, {None})
+            if scope is not None:
+                further = {each.label.partition("=")[0] for each in FAMILIES.values() if each.name == sample.name}
+                assert set(sample.labels) == {*PLACES[scope].labels, *further} - {""}, sample.name
+                seen.add(scope)
+    assert seen >= {"vertex", "operator", "job", "cluster", "executor"}
+
+
+def test_prefixes_are_those_of_flinks_reporter(client: Client, recorded_push: bytes) -> None:
+    """Every family of /metrics/flink begins with one."""
+    client.push(recorded_push)
+    prefixes = tuple(place.prefix for place in PLACES.values() if place.prefix)
+    families = [family.name for family in text_string_to_metric_families(client.get("/metrics/flink").text)]
+    assert families
+    assert all(name.startswith(prefixes) for name in families)
+
+
+@pytest.mark.parametrize(("scopes", "name"), sorted(set(recorded())), ids=str)
+def test_flinks_metric_is_told_or_explained(scopes: Scopes, name: str) -> None:
+    """Each id that a real Flink listed is in the catalogue or among those that are not here, never in both."""
+    assert any(catalogued(scope, name) for scope in scopes) is not bool(left(scopes, name))
+
+
+def test_nothing_is_explained_in_vain() -> None:
+    """What stands in the table of those that are not here is what Flink listed."""
+    found = {each for scopes, name in recorded() for each in left(scopes, name)}
+    assert found == {each for row in LEFT for each in row.ids}
+    assert all(row.why.endswith(".") for row in LEFT)

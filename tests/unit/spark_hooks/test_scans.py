@@ -1,0 +1,60 @@
+"""Which scan reads which source."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_hooks.plan import Operator
+from spark_hooks.scans import scans
+
+
+def scan(identity: str, leaf: int, node: str = "MicroBatchScan", description: str = "") -> tuple[str, Operator]:
+    return "v", Operator(identity, identity, node, description, (), (), is_source=True, leaf=leaf)
+
+
+A, B, C = scan("a", 0), scan("b", 1), scan("c", 2)
+TABLE, FILES = scan("t", 1, "Scan parquet"), scan("f", 0, "Scan json")
+EMPTY = scan("e", 1, "LocalTableScan", "LocalTableScan <empty>, [a#1]")
+OTHER = ("v", Operator("p", "p", "Project", "", (), ()))
+
+
+@pytest.mark.parametrize(
+    ("operators", "moved", "expected"),
+    [
+        ([B, OTHER, A], [True, True], [["a"], ["b"]]),
+        ([A, TABLE], [True], [["a"]]),
+        ([A, TABLE, C], [False, True], [["a"], ["c"]]),
+        ([A, EMPTY], [True, False], [["a"], []]),
+        ([EMPTY, C], [False, True], [[], ["c"]]),
+        ([B], [False, True, False], [[], ["b"], []]),
+        ([A, TABLE], [False, True, False], [[], ["a"], []]),
+        ([A, B], [True], [["a", "b"]]),
+        ([FILES], [True], [["f"]]),
+        ([FILES, TABLE], [True], [[]]),
+        ([A, B, C], [True, True], [[], []]),
+        ([], [False], [[]]),
+        ([], [], []),
+        ([A], [], []),
+    ],
+    ids=[
+        "as many scans as sources",
+        "a table beside the stream",
+        "a table between streams",
+        "a source without rows that Spark has replaced",
+        "another one without rows",
+        "sources without rows that Spark has left out",
+        "the same with a table",
+        "a self-join",
+        "files",
+        "files and a table of files",
+        "a self-join of one of two",
+        "no scan",
+        "nothing",
+        "no source",
+    ],
+)
+def test_scans_are_told_where_they_can_be(
+    operators: list[tuple[str, Operator]], moved: list[bool], expected: list[list[str]]
+) -> None:
+    """From left to right; what cannot be told apart is no source's."""
+    assert [[operator.id for _, operator in found] for found in scans(operators, moved)] == expected
