@@ -80,7 +80,7 @@ QUERIES = {
     "swamped": Known(Arrivals(100, max_rows=100), lambda rows: sleeping(rows.repartition(2), 36)),
     "alone": Known(Arrivals(100, max_rows=100), lambda rows: sleeping(rows, 36)),
     "healthy": Known(Arrivals(20), lambda rows: sleeping(rows.repartition(2), 28), 10_000),
-    "skewed": Known(Arrivals(30), skewed, 3000),
+    "skewed": Known(Arrivals(20), skewed, 4000),
     "idle": Known(Arrivals(100, total=100), lambda rows: rows.repartition(2)),
     "limited": Known(Arrivals(50, burst=250, max_rows=50), lambda rows: rows.repartition(2), 1000),
 }

@@ -206,7 +206,7 @@ def test_a_marker_waits_half_a_trigger_and_the_batch(known: Driver, collector: C
     sources = QUERIES["triggered"].arrivals.partitions
     spanned = batches[-1].begin_ms - run.start_ms
     agree(
-        "markers at the sink: those due until the last trigger", sources * spanned / MARKER_INTERVAL_MS, told["count"]
+        "markers at the sink: those due until the last trigger", sources * spanned / MARKER_INTERVAL_MS, told["markers"]
     )
 
 
@@ -217,16 +217,15 @@ def test_swamped_second_vertex_holds_up_the_first(known: Driver, collector: Coll
         wait_for(run, 4)
         early, first = watched.settled(watched.latency)
         wait_for(run, 11)
-        late, (last, told, high, busy) = watched.settled(
+        late, (last, told, high, busy, spent) = watched.settled(
             lambda: (
                 watched.latency(),
                 watched.told(),
                 watched.pressure(0),
                 [max(watched.ratios(vertex, "busyRatio")) for vertex in (0, 1)],
+                [watched.column(vertex, names.ACCUMULATED_BUSY_TIME) for vertex in (0, 1)],
             )
         )
-        spent = [watched.column(vertex, names.ACCUMULATED_BUSY_TIME) for vertex in (0, 1)]
-        committed = run.batches()
         screen = top(collector.url, run.name)
     print(f"\n{screen}")
     assert high["backpressureLevel"] == "high", high
@@ -238,7 +237,7 @@ def test_swamped_second_vertex_holds_up_the_first(known: Driver, collector: Coll
     assert len(marked) == 1, screen
     assert watched.names[1].split(" -> ")[0] in marked[0]
     for vertex in (0, 1):
-        expected = busy_ms(committed, vertex)
+        expected = busy_ms(late, vertex)
         agree(f"busy ms of vertex {vertex}", sum(expected.values()), sum(spent[vertex]))
     truths = [float(np.median(run.row_latencies(batches))) for batches in (early, late)]
     measured = [first["latency"]["p50-ms"], last["latency"]["p50-ms"]]
@@ -306,7 +305,8 @@ def test_skewed_key_keeps_one_subtask_busy(known: Driver, collector: Collector, 
     expected = busy_ms(batches, 1)
     hot = int(np.argmax(rows))
     assert hot == max(expected, key=lambda subtask: expected[subtask])
-    assert rows[hot] >= 0.8 * batches[-1].end == 0.8 * sum(rows)
+    # Eight of ten rows have its key, and of the others it has one in four; a batch that has begun may be among them.
+    agree("the hot subtask's part of the rows", 0.85, rows[hot] / sum(rows))
     mean = float(np.mean(rows))
     skew = min(100.0, 100 * float(np.mean(np.abs(np.array(rows) - mean))) / mean)
     agree("skew of records in, %", skew, told["skew"], within=0.001)
