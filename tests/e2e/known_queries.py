@@ -75,6 +75,7 @@ def skewed(rows: DataFrame) -> DataFrame:
     return sleeping(keyed, 15).repartition(2)
 
 
+# A query's name is its checkpoint's too: run twice, it would go on where it was.
 QUERIES = {
     "triggered": Known(Arrivals(40), lambda rows: sleeping(rows.repartition(2), 10), 5000),
     "swamped": Known(Arrivals(100, max_rows=100), lambda rows: sleeping(rows.repartition(2), 36)),
@@ -82,6 +83,7 @@ QUERIES = {
     "healthy": Known(Arrivals(20), lambda rows: sleeping(rows.repartition(2), 28), 10_000),
     "skewed": Known(Arrivals(20), skewed, 4000),
     "idle": Known(Arrivals(100, total=100), lambda rows: rows.repartition(2)),
+    "outlived": Known(Arrivals(100, total=100), lambda rows: rows.repartition(2)),
     "limited": Known(Arrivals(50, burst=250, max_rows=50), lambda rows: rows.repartition(2), 1000),
 }
 

@@ -377,9 +377,9 @@ def test_recorded_latencies_survive_a_restart_of_the_collector(known: Driver, co
         latencies = collector.rest.get(f"{path}/latency")
         return collector.rest.get(f"{path}/metrics?get={','.join(windows)}"), latencies, watched.latency()
 
-    with known.running("idle") as run:
+    with known.running("outlived") as run:
         watched = Watched(collector, run, size=2)
-        eventually(lambda: run.batches() and run.batches()[-1].end == QUERIES["idle"].arrivals.total)
+        eventually(lambda: run.batches() and run.batches()[-1].end == QUERIES["outlived"].arrivals.total)
         eventually(lambda: watched.markers()[names.MARKERS_DROPPED_BY["idle"]], QUERY_IDLE_S + SLACK_S)
         _, before = watched.settled(lambda: read(watched))
         collector.restart()
