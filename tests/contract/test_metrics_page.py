@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.metrics import LEFT, PAGE, PLACES, render
 from service.flink.rest import RESOURCES
+from service.prometheus import latencies
 from service.prometheus.families import FAMILIES
 from streamgauge import catalogue
 from tests.conftest import Client
@@ -90,6 +91,22 @@ def test_places_are_those_of_rest() -> None:
     assert paths <= set(RESOURCES)
     answering = {path for path in RESOURCES if path.endswith("metrics")}
     assert answering | {"/streamgauge/drivers"} == paths
+
+
+def test_every_path_and_series_that_is_named_is_there() -> None:
+    """In tables and between them."""
+    page = render()
+    paths = {path.removeprefix("…").partition("?")[0] for path in re.findall(r"`(…?/[\w/:-]+)`", page)}
+    ends = ("/metrics", "/metrics/flink", *RESOURCES)
+    assert {path for path in paths if not any(each.endswith(path) for each in ends)} == set()
+    known = {family.name for family in (*FAMILIES.values(), *latencies.FAMILIES)}
+    assert set(re.findall(r"streamgauge_\w*\w", page)) - known == {
+        # Made of several figures.
+        "streamgauge_job_state",
+        "streamgauge_vertex_bottleneck",
+        # What the service's own begin with.
+        "streamgauge_service_",
+    }
 
 
 def test_labels_are_those_of_a_scrape(client: Client, recorded_push: bytes) -> None:
