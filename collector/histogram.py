@@ -42,13 +42,11 @@ class Histogram:
 
     Args:
         buckets: What was counted; see `streamgauge.buckets`.
-        sum_ms: Of the values that are in buckets, exact.
 
     Any thread.
     """
 
     buckets: HdrBuckets
-    sum_ms: int
 
     @property
     def count(self) -> int:
@@ -68,7 +66,7 @@ class Histogram:
     @property
     def mean_ms(self) -> float | None:
         """Return the mean, exact; None of no value."""
-        return self.sum_ms / self.count if self.buckets.indices.size else None
+        return self.buckets.sum_ms / self.count if self.buckets.indices.size else None
 
     def percentiles_ms(self, percentiles: Sequence[float]) -> list[int] | None:
         """
@@ -123,7 +121,7 @@ def histogram(told: wire.Buckets) -> Histogram:
     """Return buckets that were admitted as a histogram; any thread."""
     indices = np.frombuffer(told.indices, dtype="<u2").astype(np.int64)
     counts = np.frombuffer(told.counts, dtype="<i8").astype(np.int64, copy=False)
-    return Histogram(HdrBuckets(indices, counts, told.below, told.above), told.sum_ms)
+    return Histogram(HdrBuckets(indices, counts, told.below, told.above, told.sum_ms))
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
@@ -142,6 +140,6 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
         counts[one.buckets.indices] = np.minimum(counts[one.buckets.indices] + one.buckets.counts, MAX_COUNT)
         below = min(below + one.buckets.below, MAX_COUNT)
         above = min(above + one.buckets.above, MAX_COUNT)
-        sum_ms += one.sum_ms
+        sum_ms += one.buckets.sum_ms
     indices = np.flatnonzero(counts).astype(np.int64, copy=False)
-    return Histogram(HdrBuckets(indices, counts[indices], below, above), sum_ms)
+    return Histogram(HdrBuckets(indices, counts[indices], below, above, sum_ms))

@@ -98,6 +98,11 @@ class Emitter:
         """Markers whose fate is open."""
         return sum(due.times * due.subtasks for due in self._due) + sum(each.markers for each in self._waiting)
 
+    @property
+    def waits(self) -> bool:
+        """Whether markers wait for a batch that reaches their offset."""
+        return bool(self._waiting)
+
     def grow(self, subtasks: int) -> None:
         """The source has `subtasks` subtasks now."""
         self.subtasks = max(subtasks, 1)

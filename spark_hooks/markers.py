@@ -110,9 +110,14 @@ class Markers:
         """
         if self._ended:
             return
+        self.look(batch.begin_ms)
+        bound, until = self._first_for(batch.begin_ms), self._until(batch.begin_ms)
+        if until == self._open and not any(emitter.waits for emitter in self._emitters):
+            # Most batches of a query that runs many a second are due to no marker.
+            self._pass(batch)
+            return
         if revision != self._revision:
             self._revision, self._routes = revision, Routes(own)
-        self.look(batch.begin_ms)
         positions = [position(source, files.get(place)) for place, source in enumerate(told.sources)]
         # Where nothing is told of any source, the rows of the batch are theirs.
         positions = positions or [Position(told.num_input_rows > 0, None, None, told.num_input_rows)]
@@ -121,7 +126,6 @@ class Markers:
         operators = ((vertex.id, operator) for vertex in own.values() for operator in vertex.operators)
         found = scans(operators, [each.moved for each in positions])
         travel = Travel(batch, own, self._routes, self.latencies, self._random)
-        bound, until = self._first_for(batch.begin_ms), self._until(batch.begin_ms)
         for emitter, there, read in zip(self._emitters, positions, found, strict=False):
             emitter.grow(max((own[vertex_id].parallelism for vertex_id, _ in read), default=emitter.subtasks))
             for waiting in emitter.release(there.end):

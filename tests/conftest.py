@@ -117,23 +117,6 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
     )
 
 
-def shuffle_columns(size: int, source: bool) -> list[wire.Column]:
-    """What waits in a vertex's shuffles, and for how long; a source has nothing to align."""
-    found = []
-    for prefix, metric, value in (
-        (names.OUTPUT_BUFFERS, names.OUTPUT_QUEUE_LENGTH, 3),
-        (names.OUTPUT_BUFFERS, names.OUTPUT_QUEUE_SIZE, 4096),
-        (names.OUTPUT_BUFFERS, names.OUT_POOL_USAGE, 0.0625),
-        (names.INPUT_BUFFERS, names.INPUT_QUEUE_LENGTH, 2),
-        (names.INPUT_BUFFERS, names.INPUT_QUEUE_SIZE, 2048),
-        (names.INPUT_BUFFERS, names.IN_POOL_USAGE, 0.03125),
-    ):
-        found += [wire.column(each + metric, np.full(size, value)) for each in (prefix, names.OLD_BUFFERS)]
-    if not source:
-        found.append(wire.column(names.CHECKPOINT_ALIGNMENT_TIME, np.full(size, 70_000_000)))
-    return [*found, wire.column(names.CHECKPOINT_START_DELAY, np.full(size, 1_000_000))]
-
-
 def with_latencies(columns: wire.VertexColumns, source: str) -> wire.VertexColumns:
     """The same vertex, at whose operator each subtask recorded LATENCIES_MS, all of it but a third in its batch."""
     size = columns.size
@@ -153,7 +136,24 @@ def buckets(values: list[int]) -> wire.Buckets:
     counts = HdrCounts()
     counts.add(np.array(values, dtype=np.int64))
     read = counts.read()
-    return wire.Buckets(read.indices.astype("<u2").tobytes(), read.counts.tobytes(), sum_ms=sum(values))
+    return wire.Buckets(read.indices.astype("<u2").tobytes(), read.counts.tobytes(), sum_ms=read.sum_ms)
+
+
+def shuffle_columns(size: int, source: bool) -> list[wire.Column]:
+    """What waits in a vertex's shuffles, and for how long; a source has nothing to align."""
+    found = []
+    for prefix, metric, value in (
+        (names.OUTPUT_BUFFERS, names.OUTPUT_QUEUE_LENGTH, 3),
+        (names.OUTPUT_BUFFERS, names.OUTPUT_QUEUE_SIZE, 4096),
+        (names.OUTPUT_BUFFERS, names.OUT_POOL_USAGE, 0.0625),
+        (names.INPUT_BUFFERS, names.INPUT_QUEUE_LENGTH, 2),
+        (names.INPUT_BUFFERS, names.INPUT_QUEUE_SIZE, 2048),
+        (names.INPUT_BUFFERS, names.IN_POOL_USAGE, 0.03125),
+    ):
+        found += [wire.column(each + metric, np.full(size, value)) for each in (prefix, names.OLD_BUFFERS)]
+    if not source:
+        found.append(wire.column(names.CHECKPOINT_ALIGNMENT_TIME, np.full(size, 70_000_000)))
+    return [*found, wire.column(names.CHECKPOINT_START_DELAY, np.full(size, 1_000_000))]
 
 
 def micro_batches(jid: str, vertices: list[dict[str, Any]]) -> wire.Checkpoints | None:

@@ -86,7 +86,7 @@ def _lines(name: str, told: wire.Buckets) -> str:
     read = histogram(told)
     below, above = read.buckets.below, read.buckets.above
     buckets = zip(_BOUNDS_SECONDS, [below + count for count in read.counts_up_to(BOUNDS_MS)], strict=True)
-    return histogram_lines(name, buckets, below + read.count + above, read.sum_ms / 1_000)
+    return histogram_lines(name, buckets, below + read.count + above, read.buckets.sum_ms / 1_000)
 
 
 def expose_summaries(exposition: Exposition, job: JobState, vertex: VertexState, tasks: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.store import JobState, MetricStore, Snapshot, VertexState
 from streamgauge import codec, names, wire
-from streamgauge.buckets import HIGHEST_COUNTED_MS, HdrCounts
+from streamgauge.buckets import HdrCounts
 from streamgauge.clock import ManualClock
 
 
@@ -65,9 +65,8 @@ class Frames:
         counts = HdrCounts()
         counts.add(np.array(values, dtype=np.int64))
         read = counts.read()
-        counted = sum(value for value in values if 0 <= value <= HIGHEST_COUNTED_MS)
         indices, found = read.indices.astype("<u2").tobytes(), read.counts.astype("<i8").tobytes()
-        return wire.Buckets(indices, found, read.below, read.above, counted)
+        return wire.Buckets(indices, found, read.below, read.above, read.sum_ms)
 
     def histogram(
         self, *values: int, source: str = VERTEX, operators: tuple[str, ...] = (OPERATOR,)

@@ -46,8 +46,8 @@ def same(one: Histogram, other: Histogram) -> bool:
     return (
         one.buckets.indices.tolist() == other.buckets.indices.tolist()
         and one.buckets.counts.tolist() == other.buckets.counts.tolist()
-        and (one.buckets.below, one.buckets.above, one.sum_ms)
-        == (other.buckets.below, other.buckets.above, other.sum_ms)
+        and (one.buckets.below, one.buckets.above, one.buckets.sum_ms)
+        == (other.buckets.below, other.buckets.above, other.buckets.sum_ms)
     )
 
 
@@ -142,14 +142,14 @@ def test_one_value(of, value):
 def test_values_out_of_range_are_apart(of):
     """Counted, merged, and in no figure."""
     read = of(-1, -7, 5, HIGHEST_COUNTED_MS + 1)
-    assert (read.count, read.buckets.below, read.buckets.above, read.sum_ms) == (1, 2, 1, 5)
+    assert (read.count, read.buckets.below, read.buckets.above, read.buckets.sum_ms) == (1, 2, 1, 5)
     assert (read.min_ms, read.max_ms, read.percentiles_ms([99.9])) == (5, 5, [5])
     assert same(merge([read, of(5)]), of(-1, -7, 5, 5, HIGHEST_COUNTED_MS + 1))
 
 
 def test_counts_stay_at_the_greatest():
     """Where a merged count would pass what a float64 tells exactly; and in whatever order."""
-    one = Histogram(HdrBuckets(np.array([5]), np.array([MAX_COUNT]), MAX_COUNT, MAX_COUNT - 1), 7)
+    one = Histogram(HdrBuckets(np.array([5]), np.array([MAX_COUNT]), MAX_COUNT, MAX_COUNT - 1, 7))
     merged = merge([one, one, one])
     assert (merged.buckets.counts.tolist(), merged.buckets.below, merged.buckets.above) == (
         [MAX_COUNT],
@@ -161,7 +161,7 @@ def test_counts_stay_at_the_greatest():
 def test_a_thousand_greatest_histograms_merge_without_wrapping():
     """As many as a job has vertices: the count of all is still an int64, and so are the percentiles' ranks."""
     fill = MAX_COUNT // BUCKET_COUNT
-    wide = Histogram(HdrBuckets(np.arange(BUCKET_COUNT), np.full(BUCKET_COUNT, fill)), 2**63 - 1)
+    wide = Histogram(HdrBuckets(np.arange(BUCKET_COUNT), np.full(BUCKET_COUNT, fill), sum_ms=2**63 - 1))
     merged = merge([wide] * 1_000)
     assert merged.count == 1_000 * BUCKET_COUNT * fill
     assert merged.percentiles_ms([100.0]) == [HIGHEST_COUNTED_MS]

@@ -29,9 +29,8 @@ def buckets(*values: int) -> wire.Buckets:
     counts = HdrCounts()
     counts.add(np.array(values, dtype=np.int64))
     read = counts.read()
-    kept = sum(value for value in values if 0 <= value <= HIGHEST_COUNTED_MS)
     indices, counted = read.indices.astype("<u2").tobytes(), read.counts.tobytes()
-    return wire.Buckets(indices, counted, read.below, read.above, kept)
+    return wire.Buckets(indices, counted, read.below, read.above, read.sum_ms)
 
 
 def histogram(*values: int, source: str = SOURCE) -> wire.LatencyHistogram:

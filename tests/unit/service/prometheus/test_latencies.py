@@ -29,8 +29,9 @@ def buckets(*values: int) -> wire.Buckets:
     counts = HdrCounts()
     counts.add(np.array(values, dtype=np.int64))
     read = counts.read()
-    kept = sum(value for value in values if 0 <= value <= HIGHEST_COUNTED_MS)
-    return wire.Buckets(read.indices.astype("<u2").tobytes(), read.counts.tobytes(), read.below, read.above, kept)
+    return wire.Buckets(
+        read.indices.astype("<u2").tobytes(), read.counts.tobytes(), read.below, read.above, read.sum_ms
+    )
 
 
 def job(
