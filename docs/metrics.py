@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from service.prometheus import latencies
 from service.prometheus.families import FAMILIES, is_told_twice
 from streamgauge import catalogue, names
 from streamgauge.catalogue.metric import METER
@@ -199,7 +200,8 @@ _MIDDLE = """
 `<operator>` is the operator's name with ' ', '.', ':' and ',' as '_'. In the first path of vertices and operators the
 subtask and a dot stand in front of the id. `…/subtasks/metrics`, `/jobs/metrics` and `/taskmanagers/metrics`
 aggregate (`?agg=min,max,avg,sum,skew`). `…/vertices/:vertexid/watermarks` and `…/vertices/:vertexid/backpressure`
-tell a part of the same.
+tell a part of the same; `/jobs/:jobid/latency` and `/jobs/:jobid/vertices/:vertexid/latency` tell latencies of the
+whole run, as percentiles and as heat maps.
 
 `/metrics` has base units: seconds, bytes, ratios of 0 to 1. A counter of a vertex is the sum over its subtasks there,
 a gauge the greatest; `?granularity=subtask` gives each subtask a series, with the label `subtask`. It has besides
@@ -215,7 +217,6 @@ A `…PerSecond` is Flink's MeterView:
 METER.
 In Prometheus `rate()` of the counter tells the same, and sooner.
 """
-_LATENCY = ", ".join(f"`streamgauge_latency_{part}seconds`" for part in ("", "queueing_", "processing_"))
 _TABLE = """\
 | name | in `/metrics` | type | unit | meaning | formula | source event | exact? |
 |---|---|---|---|---|---|---|---|
@@ -224,8 +225,8 @@ _PATTERNS = """
 ## Names that are made up as needed
 
 What stands as `<…>` is filled by ids, by the JVM or by a connector; where they are is where their scope is.
-`/metrics` has none of them. `<source>` is a vertex's id, `<operator>` an operator's where `operator_id` stands in
-front of it, and `<statistic>` one of STATISTICS.
+`/metrics` has none of these names. `<source>` is a vertex's id, `<operator>` an operator's where `operator_id` stands
+in front of it, and `<statistic>` one of STATISTICS.
 
 | scope | name | type | unit | meaning | source event |
 |---|---|---|---|---|---|
@@ -308,7 +309,7 @@ def _prometheus(metric: catalogue.Metric) -> str:
     if family is not None:
         return f"`{family.name}{{{family.label}}}`" if family.label else f"`{family.name}`"
     if metric.type == "histogram":
-        return f"histograms {_LATENCY}"
+        return "histograms " + ", ".join(f"`{family.name}`" for family in latencies.FAMILIES)
     return "`rate()`" if metric.formula == METER else "–"
 
 

@@ -102,7 +102,7 @@ _CHECKPOINTS: tuple[Metric, ...] = (
         "gauge",
         "ms",
         PROGRESS,
-        "When it ended, Unix milliseconds.",
+        "When it ended, as Unix time.",
         "timestamp + durationMs.triggerExecution",
     ),
     _job(names.LAST_CHECKPOINT_PROCESSED, "gauge", "records", PROGRESS, "Rows that it read.", "numInputRows"),

@@ -316,7 +316,7 @@ _REST: tuple[Metric, ...] = (
         "ms",
         "vertex",
         PROGRESS,
-        "The query's watermark, Unix milliseconds; −2^63 before there is one; absent for a source vertex.",
+        "The query's watermark, as Unix time; −2^63 before there is one; absent for a source vertex.",
         "eventTime.watermark of the latest batch",
     ),
 )

@@ -14,7 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.metrics import LEFT, PAGE, PLACES, render
 from service.flink.rest import RESOURCES
+from service.prometheus import latencies
 from service.prometheus.families import FAMILIES
+from service.prometheus.flink import filtered
 from streamgauge import catalogue
 from tests.conftest import Client
 from tests.contract.catalogued import catalogued
@@ -92,6 +94,22 @@ def test_places_are_those_of_rest() -> None:
     assert answering | {"/streamgauge/drivers"} == paths
 
 
+def test_every_path_and_series_that_is_named_is_there() -> None:
+    """In tables and between them."""
+    page = render()
+    paths = {path.removeprefix("…").partition("?")[0] for path in re.findall(r"`(…?/[\w/:-]+)`", page)}
+    ends = ("/metrics", "/metrics/flink", *RESOURCES)
+    assert {path for path in paths if not any(each.endswith(path) for each in ends)} == set()
+    known = {family.name for family in (*FAMILIES.values(), *latencies.FAMILIES)}
+    assert set(re.findall(r"streamgauge_\w*\w", page)) - known == {
+        # Made of several figures.
+        "streamgauge_job_state",
+        "streamgauge_vertex_bottleneck",
+        # What the service's own begin with.
+        "streamgauge_service_",
+    }
+
+
 def test_labels_are_those_of_a_scrape(client: Client, recorded_push: bytes) -> None:
     """Whatever the store's jobs, executors and drivers tell has the labels of its scope's place."""
     client.push(recorded_push)
@@ -110,12 +128,18 @@ def test_labels_are_those_of_a_scrape(client: Client, recorded_push: bytes) -> N
 
 
 def test_prefixes_are_those_of_flinks_reporter(client: Client, recorded_push: bytes) -> None:
-    """Every family of /metrics/flink begins with one."""
+    """What /metrics/flink tells of a scope is called by its prefix and name."""
     client.push(recorded_push)
-    prefixes = tuple(place.prefix for place in PLACES.values() if place.prefix)
-    families = [family.name for family in text_string_to_metric_families(client.get("/metrics/flink").text)]
-    assert families
-    assert all(name.startswith(prefixes) for name in families)
+    page = text_string_to_metric_families(client.get("/metrics/flink").text)
+    # The recorded program's own is told of its stand-in too.
+    families = {family.name for family in page if family.type == "gauge" and not family.name.endswith("_myNaNGauge")}
+    called = {
+        scope: {filtered(place.prefix + metric.name) for metric in catalogue.METRICS if metric.scope == scope}
+        for scope, place in PLACES.items()
+        if place.prefix
+    }
+    assert families <= set().union(*called.values())
+    assert [scope for scope, its in called.items() if not families & its] == []
 
 
 @pytest.mark.parametrize(("scopes", "name"), sorted(set(recorded())), ids=str)
