@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spark_hooks import file_positions
 from spark_hooks.offsets import reached
 from spark_hooks.progress import Source
 
@@ -36,11 +37,19 @@ class Position(NamedTuple):
     rows: int
 
 
-def position(source: Source) -> Position:
-    """Return what a progress event tells of one source: the one place where markers' targets come from."""
+def position(source: Source, files: file_positions.Position | None = None) -> Position:
+    """
+    Return what a batch tells of one source: the one place where markers' targets come from.
+
+    Args:
+        source: As its progress event tells it.
+        files: Where a stream of files stands, of which Spark tells no latest offset; None of another source, and where
+            that was not seen.
+    """
     told = source.start_offset is not None or source.end_offset is not None
     moved = source.start_offset != source.end_offset if told else source.num_input_rows > 0
-    return Position(moved, source.end_offset, source.latest_offset, source.num_input_rows)
+    end, latest = (source.end_offset, source.latest_offset) if files is None else (files.read, files.listed)
+    return Position(moved, end, latest, source.num_input_rows)
 
 
 @dataclass(slots=True)
@@ -88,6 +97,11 @@ class Emitter:
     def in_flight(self) -> int:
         """Markers whose fate is open."""
         return sum(due.times * due.subtasks for due in self._due) + sum(each.markers for each in self._waiting)
+
+    @property
+    def waits(self) -> bool:
+        """Whether markers wait for a batch that reaches their offset."""
+        return bool(self._waiting)
 
     def grow(self, subtasks: int) -> None:
         """The source has `subtasks` subtasks now."""

@@ -72,15 +72,18 @@ class Window:
         """
         _, width, history = self._rings.shape
         rows = sources * width + subtasks
-        order = np.argsort(rows, kind="stable")
-        rows, values = rows[order], values[order]
-        fresh = np.bincount(rows, minlength=self._counts.size)
-        rank = np.arange(rows.size) - (np.cumsum(fresh) - fresh)[rows]
-        counts = self._counts.reshape(-1)
+        # NumPy sorts 16 bits by radix, ten times as fast as wider ones.
+        order = np.argsort(rows.astype(np.uint16) if self.rings <= 1 << 16 else rows, kind="stable")
+        fresh = np.bincount(rows, minlength=self.rings)
+        ends = np.cumsum(fresh)
         # Of more values than a ring takes, only the last ones: NumPy does not say which of two writes to a place wins.
-        last = rank >= (fresh - history)[rows]
-        rows, rank = rows[last], rank[last]
-        self._rings.reshape(-1, history)[rows, (counts[rows] + rank) % history] = values[last]
+        taken = np.minimum(fresh, history)
+        before = np.repeat(ends - taken - (np.cumsum(taken) - taken), taken)
+        sorted_places = np.arange(before.size) + before
+        rows = np.repeat(np.arange(self.rings), taken)
+        counts = self._counts.reshape(-1)
+        rank = sorted_places + np.repeat(counts - (ends - fresh), taken)
+        self._rings.reshape(-1)[rows * history + rank % history] = values[order[sorted_places]]
         counts += fresh
         self._stale.reshape(-1)[fresh > 0] = True
         self.revision += 1

@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from types import MappingProxyType
 
 import numpy as np
 
+from spark_hooks import file_positions
 from spark_hooks.emitter import Emitter, Position, Waiting, position
 from spark_hooks.latencies import Latencies
 from spark_hooks.offsets import reached
@@ -33,6 +35,7 @@ TRIGGER_MS = 100
 """A batch that began this much later than a trigger was due began there."""
 
 _LONG_AGO_MS = -(2**62)
+_NO_FILES: Mapping[int, file_positions.Position] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +92,33 @@ class Markers:
             emitter.come_due(due - self._next)
         self._next = due
 
-    def settle(self, batch: Batch, told: Progress, own: Mapping[str, JobVertex], revision: int) -> None:
+    def settle(
+        self,
+        batch: Batch,
+        told: Progress,
+        own: Mapping[str, JobVertex],
+        revision: int,
+        files: Mapping[int, file_positions.Position] = _NO_FILES,
+    ) -> None:
         """
         A micro-batch was committed.
 
         Args:
             own: Vertices of the query's own plan in this batch, by id.
             revision: Of the graph; `own` changes with it.
+            files: Where the sources stand that are streams of files, by their place in `told`.
         """
         if self._ended:
             return
+        self.look(batch.begin_ms)
+        bound, until = self._first_for(batch.begin_ms), self._until(batch.begin_ms)
+        if until == self._open and not any(emitter.waits for emitter in self._emitters):
+            # Most batches of a query that runs many a second are due to no marker.
+            self._pass(batch)
+            return
         if revision != self._revision:
             self._revision, self._routes = revision, Routes(own)
-        self.look(batch.begin_ms)
-        positions = [position(source) for source in told.sources]
+        positions = [position(source, files.get(place)) for place, source in enumerate(told.sources)]
         # Where nothing is told of any source, the rows of the batch are theirs.
         positions = positions or [Position(told.num_input_rows > 0, None, None, told.num_input_rows)]
         while len(self._emitters) < len(positions):
@@ -110,7 +126,6 @@ class Markers:
         operators = ((vertex.id, operator) for vertex in own.values() for operator in vertex.operators)
         found = scans(operators, [each.moved for each in positions])
         travel = Travel(batch, own, self._routes, self.latencies, self._random)
-        bound, until = self._first_for(batch.begin_ms), self._until(batch.begin_ms)
         for emitter, there, read in zip(self._emitters, positions, found, strict=False):
             emitter.grow(max((own[vertex_id].parallelism for vertex_id, _ in read), default=emitter.subtasks))
             for waiting in emitter.release(there.end):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,8 +59,11 @@ class Travel:
         self._routes = routes
         self._latencies = latencies
         self._random = random
-        self._stages = batch.by_vertex()
         self._tasks: dict[str, _Ran | None] = {}
+
+    @cached_property
+    def _stages(self) -> dict[str, list[Stage]]:
+        return self._batch.by_vertex()
 
     def carry(self, vertex_id: str, operator: str, marked_ms: Integers, subtasks: int) -> int | None:
         """

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 from fastapi import FastAPI
+from hypothesis import settings
 
 from collector.ingest import Ingest
 from collector.limits import Limits
@@ -22,6 +23,10 @@ from service.config import Config
 from streamgauge import codec, names, wire
 from streamgauge.buckets import HdrCounts, statistics_of
 from streamgauge.clock import ManualClock
+
+# Tests do not assert on time, and a machine may be busy.
+settings.register_profile("streamgauge", deadline=None)
+settings.load_profile("streamgauge")
 
 RECORDINGS = Path(__file__).parent / "contract" / "flink"
 NOW_MS = 1_795_248_821_802

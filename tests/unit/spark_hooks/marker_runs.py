@@ -84,7 +84,7 @@ class MarkerRun:
             rows = (wrote or {}).get(name, 1)
             told = {bound.written: rows} if bound.written is not None and rows else {}
             for partition, finished_ms in finished.items():
-                stage.won[partition] = Won((0, 0), partition, told, 0, 0, 0, finished_ms, "1", 0)
+                stage.won[partition] = Won((0, 0), partition, told, 0, 0, 0, finished_ms, "1", 0, 0)
             if finished:
                 bound.vertex.run_stage(max(finished) + 1)
             execution.stages.append(stage)

@@ -307,6 +307,16 @@ def test_latency_is_the_wait_and_the_work() -> None:
     assert (before_sink.total.sum_ms, before_sink.queueing.sum_ms, before_sink.processing.sum_ms) == (1_700, 1_000, 700)
 
 
+def test_a_batch_that_no_marker_is_due_to_is_passed_by() -> None:
+    """It still holds up what comes due while it runs."""
+    run = MarkerRun()
+    run.batch(0, 900, 1_000, {CHAIN: {0: 800}}, source(None, 1, 1))
+    run.batch(1_001, 2_900, 3_000, {CHAIN: {0: 2_800}}, source(1, 2, 2))
+    run.batch(3_001, 3_500, 3_600, {CHAIN: {0: 3_400}}, source(2, 3, 3))
+    assert run.figures() == {"emitted": 2, "recorded": 2}
+    assert sink(run)[0]["max"] == 1_500
+
+
 def test_a_missed_batch_ends_what_it_bound() -> None:
     """It has ended, and what it read was not told: its markers' way is not known."""
     run = MarkerRun()
