@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.histogram import BOUNDS_MS, Histogram, histogram, merge
@@ -51,6 +51,7 @@ def same(one: Histogram, other: Histogram) -> bool:
     )
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_the_package_has_the_same_counts_index_for_index(of, values):
     """What we hold and what the package records of the same values cannot be told apart."""
@@ -61,6 +62,7 @@ def test_the_package_has_the_same_counts_index_for_index(of, values):
     assert ours.get_mean_value() == theirs.get_mean_value()
 
 
+@settings(deadline=None)
 @given(VALUES.filter(bool))
 def test_figures_are_the_packages(of, values):
     """Percentiles, least and greatest, without the package's 2,048 steps a percentile."""
@@ -70,6 +72,7 @@ def test_figures_are_the_packages(of, values):
     assert ours.mean_ms == pytest.approx(sum(values) / len(values), rel=1e-15)
 
 
+@settings(deadline=None)
 @given(VALUES.filter(bool))
 def test_percentiles_are_within_two_digits_of_a_sorted_array(of, values):
     """The value of that rank, or the greatest one of its bucket: at most 1/128 more."""
@@ -79,6 +82,7 @@ def test_percentiles_are_within_two_digits_of_a_sorted_array(of, values):
         assert exact <= found <= exact + exact // 128
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_encoding_reads_back(of, values):
     """V2, as any port of HdrHistogram reads it."""
@@ -89,6 +93,7 @@ def test_encoding_reads_back(of, values):
     assert read.get_total_count() == len(values)
 
 
+@settings(deadline=None)
 @given(st.lists(VALUES, max_size=5), st.randoms(use_true_random=False))
 def test_merging_is_associative_and_any_order_will_do(of, several, shuffler: random.Random):
     """Of operators, subtasks and runs: as if one had counted all of it."""
@@ -100,6 +105,7 @@ def test_merging_is_associative_and_any_order_will_do(of, several, shuffler: ran
     assert same(merge([merge(shuffled[:at]), merge(shuffled[at:])]), whole)
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_counts_up_to_the_bounds_are_exact(of, values):
     """No value's bucket lies across a bound: the count is that of the values themselves."""

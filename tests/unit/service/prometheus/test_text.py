@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import HistogramMetricFamily, SummaryMetricFamily
@@ -82,6 +82,7 @@ def rendered(family: Metric) -> bytes:
 COUNTS = st.lists(st.integers(0, 999_999), min_size=1, max_size=9).map(sorted)
 
 
+@settings(deadline=None)
 @given(COUNTS, st.floats(0, 999_999), st.text(alphabet='ab"\\\n', max_size=5))
 def test_histogram_is_as_prometheus_client_renders_it(counts: list[int], total: float, text: str) -> None:
     """Byte for byte: bounds ascending, +Inf, count, sum. (From 10^6 on it writes as Go does.)"""
