@@ -62,6 +62,15 @@ def test_alignment_lasts_from_the_first_finish_to_the_last() -> None:
     assert aligned(run) == [510, 510]
 
 
+def test_alignment_waits_for_tasks_that_were_not_launched_yet() -> None:
+    """None of them runs: another stage has the slots."""
+    run = ran_before()
+    of = run.map_stage(2)
+    run.wrote(run.launch(of, 0, 300), took_ms=100)
+    run.now(700)
+    assert aligned(run) == [300, 300]
+
+
 def test_alignment_of_a_single_upstream_task_is_nothing() -> None:
     """Its first finish is its last."""
     run = Shuffled()
