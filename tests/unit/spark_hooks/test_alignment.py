@@ -71,6 +71,18 @@ def test_alignment_waits_for_tasks_that_were_not_launched_yet() -> None:
     assert aligned(run) == [300, 300]
 
 
+def test_alignment_does_not_wait_for_a_copy_that_lost() -> None:
+    """It runs on for a while; its partition was won."""
+    run = ran_before()
+    of = run.map_stage(1)
+    straggler = run.launch(of, 0, 300)
+    run.launch(of, 0, 350, "2")
+    run.wrote(straggler, took_ms=100)
+    run.complete(of, 400)
+    run.now(3000)
+    assert aligned(run) == [0, 0]
+
+
 def test_alignment_of_a_single_upstream_task_is_nothing() -> None:
     """Its first finish is its last."""
     run = Shuffled()
