@@ -175,6 +175,8 @@ def test_alignment_is_that_of_the_latest_batch_in_which_there_was_one() -> None:
     run.begin()
     run.now(9000)
     assert aligned(run) == [70, 0]
+    run.launch(run.map_stage(2), 0, 9000)
+    assert aligned(run) == [0, 0]
 
 
 def test_a_clock_that_is_set_back_changes_no_duration() -> None:
