@@ -62,6 +62,27 @@ def test_alignment_lasts_from_the_first_finish_to_the_last() -> None:
     assert aligned(run) == [510, 510]
 
 
+def test_alignment_waits_for_tasks_that_were_not_launched_yet() -> None:
+    """None of them runs: another stage has the slots."""
+    run = ran_before()
+    of = run.map_stage(2)
+    run.wrote(run.launch(of, 0, 300), took_ms=100)
+    run.now(700)
+    assert aligned(run) == [300, 300]
+
+
+def test_alignment_does_not_wait_for_a_copy_that_lost() -> None:
+    """It runs on for a while; its partition was won."""
+    run = ran_before()
+    of = run.map_stage(1)
+    straggler = run.launch(of, 0, 300)
+    run.launch(of, 0, 350, "2")
+    run.wrote(straggler, took_ms=100)
+    run.complete(of, 400)
+    run.now(3000)
+    assert aligned(run) == [0, 0]
+
+
 def test_alignment_of_a_single_upstream_task_is_nothing() -> None:
     """Its first finish is its last."""
     run = Shuffled()
@@ -154,6 +175,8 @@ def test_alignment_is_that_of_the_latest_batch_in_which_there_was_one() -> None:
     run.begin()
     run.now(9000)
     assert aligned(run) == [70, 0]
+    run.launch(run.map_stage(2), 0, 9000)
+    assert aligned(run) == [0, 0]
 
 
 def test_a_clock_that_is_set_back_changes_no_duration() -> None:

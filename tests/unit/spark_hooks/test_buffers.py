@@ -73,6 +73,18 @@ def test_with_one_executor_nothing_is_remote() -> None:
     assert run.queued() == {"behind": [[2, 2], [100, 60]], "before": [[0, 0], [0, 0]]}
 
 
+def test_an_executor_that_comes_makes_what_waits_remote() -> None:
+    """The readers may be placed there."""
+    run = Shuffled(executors=1)
+    run.write_all(100)
+    run.launch(run.reduce_stage(2), 0, 200, "1")
+    assert run.queued()["before"] == [[0, 0], [0, 0]]
+    run.executor("2")
+    assert run.queued()["before"] == [[0, 1], [0, 50]]
+    run.apply(records.ExecutorRemoved("2", 9))
+    assert run.queued()["before"] == [[0, 0], [0, 0]]
+
+
 def test_readers_that_ran_before_wait_before_they_are_launched() -> None:
     """In the next batch there are as many as there were."""
     run = Shuffled()
@@ -316,8 +328,10 @@ def test_what_has_not_moved_is_not_told_again() -> None:
     assert revisions() == moved
     run.model.tick()
     assert revisions() == moved
-    run.commit()
+    run.apply(run.execution.end())
     settled = revisions()
     assert settled != moved
+    assert revisions() == settled
+    run.apply(run.query.progress())
     run.model.tick()
     assert revisions() == settled
