@@ -21,6 +21,9 @@ METRIC_CHARS = 500
 TEXT_CHARS = 30_000
 """Longer texts are cut: a collector refuses a whole push for one that is too long."""
 
+METRIC_NAMES = 10_000
+"""Of sources, that are known redacted."""
+
 _PLAN = ("plan",)
 _CONFIGURATION = ("configuration",)
 _ENVIRONMENT = ("environment",)
@@ -89,6 +92,7 @@ class Frames:
         self._interval_ms = interval_ms
         self._clock = clock
         self._environment: wire.Environment | None = None
+        self._metrics: dict[str, str] = {}
         self._sequences = dict(sequences or {})
         self._channels: dict[tuple[str, wire.Attempt], _Channel] = {}
 
@@ -132,6 +136,15 @@ class Frames:
 
     def _text(self, text: str) -> str:
         return cut(self._redact(text), TEXT_CHARS)
+
+    def _metric(self, name: str) -> str:
+        # They are the same ones in every batch, and to redact one takes longer than all else that is done with it.
+        found = self._metrics.get(name)
+        if found is None:
+            if len(self._metrics) >= METRIC_NAMES:
+                self._metrics.clear()
+            found = self._metrics[name] = cut(self._redact(name), METRIC_CHARS)
+        return found
 
     def _scalar(self, value: wire.Scalar) -> wire.Scalar:
         return self._text(value) if isinstance(value, str) else value
@@ -325,9 +338,7 @@ class Frames:
         if not channel.note((vertex_id, "coordinators"), known):
             return None
         return tuple(
-            wire.Coordinator(
-                operator, {cut(self._redact(name), METRIC_CHARS): self._scalar(value) for name, value in told.items()}
-            )
+            wire.Coordinator(operator, {self._metric(name): self._scalar(value) for name, value in told.items()})
             for operator, told in known
         )
 

@@ -113,7 +113,7 @@ class Intake:
             found[names.PROCESSED_RATE] = source.processed_rows_per_second
         for name, value in list((source.metrics or {}).items())[:METRICS]:
             found.setdefault(name[:NAME_CHARS], _number(value))
-        partitions = self.pending.partitions()
+        partitions = self.pending.partitions
         if len(partitions) <= PARTITIONS:
             for path, rows in partitions.items():
                 found.setdefault(".".join((names.PENDING_RECORDS, *path)), rows)

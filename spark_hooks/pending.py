@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeGuard
+
 from spark_hooks.offsets import Path, behind
 from spark_hooks.progress import Source
 
 _MOST = 2**63 - 1
 """What no 64 bits hold does not travel."""
+
+Offset = dict[str, dict[str, int]]
+"""Topic → partition → where it has been read up to: Kafka's."""
 
 
 class Pending:
@@ -22,11 +28,17 @@ class Pending:
         self._latest = Source()
         self._counts: bool | None = None
         self._rows: int | None = None
+        self._partitions: dict[Path, int] = {}
 
     @property
     def rows(self) -> int | None:
         """None where it is not known, or not known to be rows."""
         return self._rows
+
+    @property
+    def partitions(self) -> Mapping[Path, int]:
+        """(topic, partition) → its rows; nothing where the source has no partitions, or does not tell."""
+        return self._partitions
 
     @property
     def caught_up(self) -> bool:
@@ -36,24 +48,18 @@ class Pending:
 
     def take(self, source: Source) -> None:
         """A micro-batch ended."""
-        self._latest, self._rows = source, None
+        self._latest, self._rows, self._partitions = source, None, {}
+        ahead: dict[Path, int] | None
         if _partitioned(source.end_offset):
-            counts: bool | None = True
+            ahead = self._partitions = _ahead(source.end_offset, source.latest_offset)
         else:
             self._compare(source)
-            counts = self._counts
-        if counts and self.caught_up:
-            self._rows = 0
-        elif counts:
-            ahead = behind(source.end_offset, source.latest_offset)
-            rows = _MOST + 1 if ahead is None else sum(ahead.values())
-            self._rows = rows if rows <= _MOST else None
-
-    def partitions(self) -> dict[Path, int]:
-        """Return (topic, partition) → its rows; nothing where the source has no partitions, or does not tell."""
-        if self._rows is None or not _partitioned(self._latest.end_offset):
-            return {}
-        return behind(self._latest.end_offset, self._latest.latest_offset) or {}
+            ahead = behind(source.end_offset, source.latest_offset) if self._counts else None
+        rows = sum(ahead.values()) if ahead else _MOST + 1
+        if rows <= _MOST:
+            self._rows = rows
+        else:
+            self._partitions = {}
 
     def _compare(self, source: Source) -> None:
         """See whether the offset counts rows; once it does not, the next batch cannot tell otherwise."""
@@ -66,7 +72,20 @@ class Pending:
             self._counts = grown == source.num_input_rows
 
 
-def _partitioned(offset: object) -> bool:
+def _ahead(end: Offset, latest: object) -> dict[Path, int]:
+    """Do for partitions what `behind` does for offsets of any kind, in a fraction of the time: there may be many."""
+    if not _partitioned(latest):
+        return {}
+    return {
+        (topic, partition): max(latest[topic][partition] - number, 0)
+        for topic, partitions in end.items()
+        if topic in latest
+        for partition, number in partitions.items()
+        if partition in latest[topic]
+    }
+
+
+def _partitioned(offset: object) -> TypeGuard[Offset]:
     """Whether every number stands in a map of a map; of those that tell nothing none does."""
     if not isinstance(offset, dict) or not offset:
         return False

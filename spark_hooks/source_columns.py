@@ -64,6 +64,7 @@ class SourceColumns:
                 if value is not None and present.any():
                     unknown.discard((operator, metric))
                     self._told.add((operator, metric))
-                    yield operator, metric, np.full(len(ran), value, dtype=np.int64), present
+                    # What is not there must not change either, for a column that has changed travels.
+                    yield operator, metric, np.where(present, np.int64(value), np.int64(0)), present
         for operator, metric in sorted(unknown):
             yield operator, metric, np.zeros(len(ran), dtype=np.int64), none

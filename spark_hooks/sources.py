@@ -151,11 +151,12 @@ class Sources:
         """Yield the files left of each source, −1 where Spark kept no listing, None where nobody has looked."""
         told = self._listed
         looks: dict[str, list[tuple[int, int]]] = {}
-        if told is not None and told.batch == event.batch_id:
+        if told is not None:
             for description, unread, offset in zip(*(iter(told.sources),) * 3, strict=True):
                 looks.setdefault(description, []).append((unread, offset))
         for source in event.sources:
             same = looks.get(source.description)
             unread, offset = same.pop(0) if same else (None, None)
             # The bus may be so late that the next trigger has been there already: then the source's offset has grown.
+            # Where it has not since an earlier look, nothing has been read.
             yield unread if source.end_offset == {"logOffset": offset} else None

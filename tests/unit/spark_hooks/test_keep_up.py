@@ -98,6 +98,11 @@ def test_nothing_arrived() -> None:
     assert found[names.BACKLOG_ROWS_TREND] == -10.0
 
 
+def test_rows_that_are_gone_have_not_arrived() -> None:
+    """A source may drop what is too old before it is read: then the backlog shrinks by more than was read."""
+    assert names.KEEP_UP_RATIO not in metrics(Ran(0, 500, 10, 100), Ran(1000, 1500, 10, 50))
+
+
 def test_nothing_was_processed() -> None:
     """A backlog that nothing works off has no end."""
     found = metrics(Ran(0, 500, 0, 100), Ran(1000, 1500, 0, 200))

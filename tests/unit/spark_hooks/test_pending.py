@@ -8,7 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from spark_hooks.offsets import behind
 from spark_hooks.pending import Pending
 from spark_hooks.progress import Progress, Source
 
@@ -37,7 +40,7 @@ def test_kafkas_offsets_are_rows_from_the_first_batch_on() -> None:
     start, end = {"a": {"0": 0, "1": 0}, "b": {"0": 5}}, {"a": {"0": 10, "1": 4}, "b": {"0": 5}}
     pending = after(source(start, end, {"a": {"0": 123, "1": 4}, "b": {"0": 7}}, 14))
     assert pending.rows == 115
-    assert pending.partitions() == {("a", "0"): 113, ("a", "1"): 0, ("b", "0"): 2}
+    assert pending.partitions == {("a", "0"): 113, ("a", "1"): 0, ("b", "0"): 2}
     assert not pending.caught_up
 
 
@@ -49,7 +52,7 @@ def test_kafkas_gaps_change_nothing() -> None:
 def test_source_that_took_all_has_nothing_pending() -> None:
     """As Spark knew at the trigger."""
     pending = after(source({"a": {"0": 0}}, {"a": {"0": 10}}, {"a": {"0": 10}}, 10))
-    assert (pending.rows, pending.caught_up, pending.partitions()) == (0, True, {("a", "0"): 0})
+    assert (pending.rows, pending.caught_up, pending.partitions) == (0, True, {("a", "0"): 0})
 
 
 def test_plain_number_is_rows_once_a_batch_has_shown_it() -> None:
@@ -93,13 +96,26 @@ def test_what_cannot_be_counted_is_not_known(end: Any, latest: Any) -> None:
     """Never 0 in its place."""
     pending = after(source(None, end, latest, 5))
     assert pending.rows is None
-    assert pending.partitions() == {}
+    assert pending.partitions == {}
 
 
 def test_more_rows_than_travel_are_not_known() -> None:
     """A frame must not fail over a number of a connector's."""
     assert after(source(None, {"t": {"0": 0}}, {"t": {"0": 2**63}}, 5)).rows is None
     assert after(source(None, {"t": {"0": 0}}, {"t": {"0": 2**63 - 1}}, 5)).rows == 2**63 - 1
+
+
+OFFSETS = st.dictionaries(
+    st.sampled_from(["a", "b"]), st.dictionaries(st.sampled_from("012"), st.integers(0, 9), min_size=1), min_size=1
+)
+
+
+@given(OFFSETS, OFFSETS)
+def test_partitions_are_compared_as_all_offsets_are(end: Any, latest: Any) -> None:
+    """The short way for Kafka's is the long one's equal; a partition that only one of them has is of neither."""
+    pending = after(source(None, end, latest, 1))
+    assert pending.partitions == behind(end, latest)
+    assert pending.rows == (sum(pending.partitions.values()) if pending.partitions else None)
 
 
 def test_nothing_is_known_before_the_first_batch() -> None:

@@ -167,6 +167,18 @@ def test_files_left_are_unknown_where_they_were_not_seen(seen: SourceBacklog) ->
     assert sources.unread_files == {}
 
 
+def test_position_of_a_batch_that_nobody_has_looked_at_is_unknown() -> None:
+    """It is no end of a listing: what is seen later goes on from what was seen before."""
+    sources, name = Sources(), "FileStreamSource[file:/data/in]"
+    found = []
+    for offset, left in enumerate((4, None, 2, -1)):
+        if left is not None:
+            sources.list(SourceBacklog("r", offset, (name, left, offset)))
+        ended(sources, files(1, offset=offset), batch=offset)
+        found.append(sources.intakes[0].position)
+    assert found == [(0, 4), None, (2, 4), (4, 4)]
+
+
 def test_two_streams_of_the_same_files_have_each_their_own() -> None:
     """They are called alike, and come in the same order here and there; as one backlog they count together."""
     sources = Sources()
