@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spark_hooks.file_positions import Position
 from spark_hooks.offsets import reached
 from spark_hooks.progress import Source
 
@@ -19,7 +20,7 @@ WAITING = 10_000
 """Marked times of one source that wait at most; one more is dropped."""
 
 
-class Position(NamedTuple):
+class Standing(NamedTuple):
     """
     What a micro-batch told of a source.
 
@@ -36,11 +37,18 @@ class Position(NamedTuple):
     rows: int
 
 
-def position(source: Source) -> Position:
-    """Return what a progress event tells of one source: the one place where markers' targets come from."""
+def standing(source: Source, files: Position | None) -> Standing:
+    """
+    Return what a micro-batch told of a source: the one place where markers' targets come from.
+
+    Args:
+        source: Of its progress.
+        files: Where a stream of files stands, whose own offsets do not tell how many files are left; None for others.
+    """
     told = source.start_offset is not None or source.end_offset is not None
     moved = source.start_offset != source.end_offset if told else source.num_input_rows > 0
-    return Position(moved, source.end_offset, source.latest_offset, source.num_input_rows)
+    end, latest = (source.end_offset, source.latest_offset) if files is None else files
+    return Standing(moved, end, latest, source.num_input_rows)
 
 
 @dataclass(slots=True)

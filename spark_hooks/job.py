@@ -230,7 +230,8 @@ class Job:
         self.backlog.complete(batch, event, self.sources.unread_files)
         self._settle(batch)
         if self.markers is not None:
-            self.markers.settle(batch, event, self._own(), self.revision)
+            files = [intake.position for intake in self.sources.intakes]
+            self.markers.settle(batch, event, files, self._own(), self.revision)
             self.markers.latencies.keep(self.vertices)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = moment(event.event_time, "watermark")

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 
 from spark_hooks import plan
+from spark_hooks.file_positions import Position
 from spark_hooks.latencies import Latencies
 from spark_hooks.markers import Emission, Markers
 from spark_hooks.progress import Progress, Source
@@ -74,8 +75,15 @@ class MarkerRun:
         tasks: Tasks,
         *sources: Source,
         wrote: Mapping[str, int] | None = None,
+        files: Position | None = None,
     ) -> None:
-        """A micro-batch is committed; `wrote` is what each task of a vertex wrote to its shuffle, 1 row unless said."""
+        """
+        A micro-batch is committed.
+
+        Args:
+            wrote: Rows that each task of a vertex wrote to its shuffle, 1 unless said.
+            files: Where all sources stand, which are streams of files then.
+        """
         execution = Execution(0, None, "", begin_ms, None, True, self.graph, False)
         for number, (name, finished) in enumerate(tasks.items()):
             bound = self.bounds[name]
@@ -84,14 +92,14 @@ class MarkerRun:
             rows = (wrote or {}).get(name, 1)
             told = {bound.written: rows} if bound.written is not None and rows else {}
             for partition, finished_ms in finished.items():
-                stage.won[partition] = Won((0, 0), partition, told, 0, 0, 0, finished_ms, "1", 0)
+                stage.won[partition] = Won((0, 0), partition, told, 0, 0, 0, finished_ms, "1", 0, 0)
             if finished:
                 bound.vertex.run_stage(max(finished) + 1)
             execution.stages.append(stage)
         done = Batch(0, begin_ms, executed_ms, end_ms, [execution])
         rows = sum(source.num_input_rows for source in sources)
         told_of = Progress("q", "r", 0, "", num_input_rows=rows, sources=sources)
-        self.markers.settle(done, told_of, self.vertices, 1)
+        self.markers.settle(done, told_of, [files] * len(sources), self.vertices, 1)
 
     def figures(self) -> dict[str, int]:
         """What became of the markers: 'emitted', 'recorded', 'flying' and the reasons why some were dropped."""

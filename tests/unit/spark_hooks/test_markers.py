@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_hooks.emitter import WAITING
+from spark_hooks.file_positions import Position
 from spark_hooks.markers import Emission
 from spark_hooks.progress import Source
 from spark_hooks.timeline import Batch
@@ -141,6 +142,21 @@ def test_offsets_that_cannot_be_compared_are_carried_by_the_batch_that_binds(lat
     run = MarkerRun()
     run.batch(0, 900, 1_000, {CHAIN: {0: 800}}, source(None, {"logOffset": 0}, latest))
     assert run.figures() == {"emitted": 1, "recorded": 1}
+
+
+def test_markers_of_files_wait_until_what_was_listed_has_been_read() -> None:
+    """Spark's own offsets of files do not tell how many are left; the listing does."""
+    run = MarkerRun()
+    run.batch(0, 900, 1_000, {CHAIN: {0: 800}}, source(None, {"logOffset": 0}), files=Position(2, 4))
+    run.batch(
+        1_000, 1_900, 1_950, {CHAIN: {0: 1_800}}, source({"logOffset": 0}, {"logOffset": 1}), files=Position(3, 4)
+    )
+    assert run.figures() == {"emitted": 1, "flying": 1}
+    run.batch(
+        1_951, 2_900, 3_000, {CHAIN: {0: 2_800}}, source({"logOffset": 1}, {"logOffset": 2}), files=Position(4, 4)
+    )
+    assert run.figures() == {"emitted": 1, "recorded": 1}
+    assert sink(run)[0]["max"] == 2_900
 
 
 def test_a_batch_that_read_nothing_of_a_source_carries_none_of_its_markers() -> None:
