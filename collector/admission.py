@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import get_args
 
 import numpy as np
 
+from collector.checks import Checks, shown
+from collector.latency_admission import LatencyAdmission
 from collector.limits import Limits
 from streamgauge import wire
 from streamgauge.errors import FrameTooLarge, InvalidName, MalformedFrame
 
-_ID = re.compile(r"[0-9a-f]{32}")
 _STATES = frozenset(get_args(wire.JobState))
-_SHOWN_CHARS = 80
 _NONE = (None, None, None)
 
 
@@ -31,12 +30,7 @@ def place(index: int, frame: wire.Frame) -> str:
     return f"frame {index} (job {shown(frame.job.jid)})"
 
 
-def shown(text: str) -> str:
-    """Return untrusted text as messages show it: quoted, at most 80 characters; any thread."""
-    return repr(text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…")
-
-
-class Admission:
+class Admission(Checks):
     """
     Checks frames against the wire format and the limits.
 
@@ -44,7 +38,8 @@ class Admission:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        super().__init__(limits)
+        self._latencies = LatencyAdmission(limits)
 
     def check_body(self, body: bytes) -> None:
         """
@@ -227,6 +222,7 @@ class Admission:
             by_operator.setdefault(accumulator.operator, []).append(accumulator.column)
         for operator, columns in by_operator.items():
             self._columns(f"{where}: accumulators of operator {shown(operator)}", tuple(columns), vertex.size)
+        self._latencies.check(where, vertex)
 
     def _checkpoints(self, where: str, told: wire.Checkpoints) -> None:
         self._bound(where, "checkpoints", told.held)
@@ -324,48 +320,3 @@ class Admission:
                     f"{where}: subtasks.executor has indices from {least} to {greatest}, expected -1 to "
                     f"{len(subtasks.executors) - 1}: they index subtasks.executors, -1 where no task has started"
                 )
-
-    def _scalars(self, where: str, metrics: Mapping[str, wire.Scalar]) -> None:
-        self._bound(where, "scalars", metrics)
-        for metric, value in metrics.items():
-            self._metric(where, metric)
-            if isinstance(value, str):
-                self._length(where, f"metric {shown(metric)}", value, "text_chars")
-
-    def _metric(self, where: str, metric: str) -> None:
-        if not 0 < len(metric) <= self._limits.metric_chars:
-            raise InvalidName(
-                f"{where}: metric name {shown(metric)} has {len(metric)} characters, expected 1 to "
-                f"{self._limits.metric_chars}: shorten it or raise the limit metric_chars"
-            )
-
-    def _id(self, where: str, what: str, value: str) -> None:
-        if not _ID.fullmatch(value):
-            raise MalformedFrame(f"{where}: {what} is {shown(value)}, expected 32 lower-case hex digits")
-
-    def _name(self, where: str, what: str, value: str) -> None:
-        if not value:
-            raise InvalidName(f"{where}: {what} is empty, expected 1 to {self._limits.name_chars} characters")
-        self._length(where, what, value, "name_chars")
-
-    def _length(self, where: str, what: str, value: str, limit: str) -> None:
-        allowed: int = getattr(self._limits, limit)
-        if len(value) > allowed:
-            raise InvalidName(
-                f"{where}: {what} {shown(value)} has {len(value)} characters, at most {allowed} are taken: "
-                f"shorten it or raise the limit {limit}"
-            )
-
-    def _bound(self, where: str, what: str, items: Sized) -> None:
-        allowed: int = getattr(self._limits, what)
-        if len(items) > allowed:
-            raise FrameTooLarge(
-                f"{where}: {len(items)} {what}, at most {allowed} are taken: send fewer or raise the limit {what}"
-            )
-
-    def _unique(self, where: str, what: str, ids: Iterable[str]) -> None:
-        seen: set[str] = set()
-        for one in ids:
-            if one in seen:
-                raise MalformedFrame(f"{where}: {what} {shown(one)} is there twice, expected once")
-            seen.add(one)

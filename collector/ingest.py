@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from collector.admission import Admission, place, shown
+from collector.admission import Admission, place
+from collector.checks import shown
 from collector.limits import Limits
 from collector.store import AppState, JobState, MetricStore, Snapshot
 from collector.succession import next_app, next_job

@@ -22,10 +22,12 @@ class Limits:
         subtasks: Subtasks of a vertex, the length of its columns; FrameTooLarge.
         columns: Columns of a vertex, and of each operator; FrameTooLarge.
         accumulators: Native SQL metrics of a vertex; FrameTooLarge.
+        latencies: Latencies of a vertex, one for each source (or its subtask) and the operators that see the same
+            of its markers; latency histograms likewise; FrameTooLarge.
         checkpoints: Micro-batches of a job; FrameTooLarge.
         failures: Failures of a job, and such as came with one of them; FrameTooLarge.
         settings: Settings of a configuration, options and class path of a driver; FrameTooLarge.
-        job_series: Values held of one job: columns × subtasks; FrameTooLarge. It keeps one job from
+        job_series: Values held of one job: columns × subtasks, and latencies; FrameTooLarge. It keeps one job from
             taking the room of all.
         executors: Executors of an application, and executors that a vertex names; FrameTooLarge.
         scalars: Metrics without subtasks of each job, executor, driver and hooks; FrameTooLarge.
@@ -51,6 +53,7 @@ class Limits:
     subtasks: int = 100_000
     columns: int = 1_000
     accumulators: int = 4_000
+    latencies: int = 10_000
     checkpoints: int = 32
     failures: int = 64
     settings: int = 20_000

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from collector.latencies import Latencies
 from streamgauge import wire
 from streamgauge.errors import UnknownJob
 
@@ -80,6 +81,7 @@ class VertexState:
         feeds: Another vertex reads what it puts out.
         accumulators: (operator id, metric) → native SQL metric; the id is '' for an exchange.
         coordinators: Source operator's id → what the driver itself knows of it.
+        latencies: Of markers, at its operators.
     """
 
     vertex: wire.Vertex
@@ -92,6 +94,7 @@ class VertexState:
     feeds: bool = True
     accumulators: Mapping[tuple[str, str], Accumulated] = field(default_factory=dict)
     coordinators: Mapping[str, Mapping[str, wire.Scalar]] = field(default_factory=dict)
+    latencies: Latencies = field(default_factory=Latencies)
 
 
 @dataclass(frozen=True, slots=True)

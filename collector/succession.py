@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from collector.admission import shown
+from collector.checks import shown
 from collector.store import (
     Accumulated,
     AppState,
@@ -165,6 +165,10 @@ def _vertices(where: str, before: Mapping[str, VertexState], frame: wire.Frame) 
         after = {
             vertex.id: _planned(vertex, vertex.id in read, before.get(vertex.id)) for vertex in frame.plan.vertices
         }
+        for vertex_id, planned in after.items():
+            known = planned.latencies.within(planned.operators, after)
+            if known is not planned.latencies:
+                after[vertex_id] = replace(planned, latencies=known)
     for figures in frame.vertices:
         held = after.get(figures.id)
         if held is None:
@@ -172,7 +176,7 @@ def _vertices(where: str, before: Mapping[str, VertexState], frame: wire.Frame) 
                 f"{where}: vertex {shown(figures.id)} is not in the job's plan: send the plan with the first frame "
                 "that names a new vertex"
             )
-        after[figures.id] = _measured(f"{where}: vertex {shown(figures.id)}", held, figures)
+        after[figures.id] = _measured(f"{where}: vertex {shown(figures.id)}", held, figures, after)
     return after
 
 
@@ -188,7 +192,9 @@ def _planned(vertex: wire.Vertex, feeds: bool, held: VertexState | None) -> Vert
     )
 
 
-def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> VertexState:
+def _measured(
+    where: str, held: VertexState, figures: wire.VertexColumns, vertices: Mapping[str, VertexState]
+) -> VertexState:
     operators = held.operators
     if figures.operators:
         operators = dict(held.operators)
@@ -212,6 +218,7 @@ def _measured(where: str, held: VertexState, figures: wire.VertexColumns) -> Ver
         coordinators=held.coordinators
         if figures.coordinators is None
         else {told.operator: told.metrics for told in figures.coordinators},
+        latencies=held.latencies.after(where, figures, operators, vertices),
     )
     if figures.size != held.size:
         _check_lengths(where, held.size, after)
@@ -234,6 +241,7 @@ def _check_lengths(where: str, before: int, vertex: VertexState) -> None:
             f"{where}: size changed from {before} to {vertex.size}, but subtasks were not sent: send them with every "
             "column of a vertex whose size changes"
         )
+    vertex.latencies.check_size(where, before, vertex.size)
 
 
 def _merged(held: Columns, sent: tuple[wire.Column, ...], size: int) -> Columns:
@@ -297,7 +305,8 @@ def _lasting(columns: Columns) -> Columns:
 
 
 def _series(vertex: VertexState) -> int:
-    return vertex.size * (len(vertex.columns) + sum(map(len, vertex.operators.values())) + len(vertex.accumulators))
+    columns = len(vertex.columns) + sum(map(len, vertex.operators.values())) + len(vertex.accumulators)
+    return vertex.size * columns + vertex.latencies.series
 
 
 def _checkpoint_series(checkpoint: wire.Checkpoint) -> int:

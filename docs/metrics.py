@@ -203,10 +203,11 @@ tell a part of the same.
 
 `/metrics` has base units: seconds, bytes, ratios of 0 to 1. A counter of a vertex is the sum over its subtasks there,
 a gauge the greatest; `?granularity=subtask` gives each subtask a series, with the label `subtask`. It has besides
-`streamgauge_job_state{state}`, 1 for the state that the job is in and 0 for the others, and the service's own
-`streamgauge_service_…`. `/metrics/flink` has every figure of a scope with a prefix, a series a subtask, called by
-prefix and name with all but letters, digits, ':' and '_' as '_'. The series of a job leave both when it has ended, or
-while its driver is silent; its state stays for 15 minutes.
+`streamgauge_job_state{state}`, 1 for the state that the job is in and 0 for the others;
+`streamgauge_vertex_bottleneck`, 1 for the vertex that holds a backlogged job up (`/jobs/:jobid` names it too), and
+the service's own `streamgauge_service_…`. `/metrics/flink` has every figure of a scope with a prefix, a series a
+subtask, called by prefix and name with all but letters, digits, ':' and '_' as '_'. The series of a job leave both
+when it has ended, or while its driver is silent; its state stays for 15 minutes.
 
 ### Rates
 

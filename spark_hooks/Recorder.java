@@ -934,18 +934,21 @@ public class Recorder extends SparkListener {
 
     // ---- The buffer
 
-    private synchronized void keep(Packer out, long began) {
+    // Janino makes a private method a static one, whose `synchronized` would lock the class and not this recorder, as
+    // `drain` does: what is synchronized must not be private.
+
+    synchronized void keep(Packer out, long began) {
         events++;
         hold(out);
         recordNs += System.nanoTime() - began;
     }
 
-    private synchronized void hold(Packer out) {
+    synchronized void hold(Packer out) {
         byte[] record = out.bytes();
         hold(record, record.length + OVERHEAD);
     }
 
-    private synchronized void hold(Failure failure) {
+    synchronized void hold(Failure failure) {
         if (hold(failure, failure.size())) {
             failures.add(failure);
         }
@@ -973,7 +976,7 @@ public class Recorder extends SparkListener {
         return true;
     }
 
-    private synchronized void replace(Map updates, Object key, Packer out) {
+    synchronized void replace(Map updates, Object key, Packer out) {
         byte[] update = out.bytes();
         byte[] old = (byte[]) updates.remove(key);
         if (old != null) {

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spark_hooks.file_positions import Position
+from spark_hooks import file_positions
 from spark_hooks.offsets import reached
 from spark_hooks.progress import Source
 
@@ -20,7 +20,7 @@ WAITING = 10_000
 """Marked times of one source that wait at most; one more is dropped."""
 
 
-class Standing(NamedTuple):
+class Position(NamedTuple):
     """
     What a micro-batch told of a source.
 
@@ -37,18 +37,19 @@ class Standing(NamedTuple):
     rows: int
 
 
-def standing(source: Source, files: Position | None) -> Standing:
+def position(source: Source, files: file_positions.Position | None = None) -> Position:
     """
-    Return what a micro-batch told of a source: the one place where markers' targets come from.
+    Return what a batch tells of one source: the one place where markers' targets come from.
 
     Args:
-        source: Of its progress.
-        files: Where a stream of files stands, whose own offsets do not tell how many files are left; None for others.
+        source: As its progress event tells it.
+        files: Where a stream of files stands, of which Spark tells no latest offset; None of another source, and where
+            that was not seen.
     """
     told = source.start_offset is not None or source.end_offset is not None
     moved = source.start_offset != source.end_offset if told else source.num_input_rows > 0
-    end, latest = (source.end_offset, source.latest_offset) if files is None else files
-    return Standing(moved, end, latest, source.num_input_rows)
+    end, latest = (source.end_offset, source.latest_offset) if files is None else (files.read, files.listed)
+    return Position(moved, end, latest, source.num_input_rows)
 
 
 @dataclass(slots=True)

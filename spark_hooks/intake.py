@@ -46,8 +46,8 @@ class Intake:
     """
     One source of one run. Not thread safe.
 
-    `latest` is what its latest progress told. `position` is where a stream of files stands at the end of that batch,
-    None where that was not seen, and for other sources.
+    `latest` is what its latest progress told. `position` is where a stream of files stood at the end of the latest
+    batch in which somebody looked, None before, and for other sources.
 
     Args:
         since_ms: When the run was first seen to read, steady: it is idle since then until a batch reads rows.
@@ -79,7 +79,8 @@ class Intake:
         if source.num_input_rows:
             self._read_ms = end_ms
         known = unread if unread is not None and unread >= 0 else None
-        self.position = None if unread is None else self._files.take(known)
+        if unread is not None:
+            self.position = self._files.take(known)
         self.figures = self.figures._replace(pending=self.pending.rows, unread=known)
         self.wait(end_ms)
 

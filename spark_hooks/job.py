@@ -223,15 +223,17 @@ class Job:
         """A micro-batch that began at `trigger_ms` ended."""
         self.checkpoints.complete(event, trigger_ms)
         # Spark takes the duration from the wall clock too: together they are what that told at the batch's end.
-        end_ms = trigger_ms + event.duration_ms.get("triggerExecution", 0)
-        passed, batch = self.timeline.complete(event.batch_id, self._time.of(trigger_ms), self._time.of(end_ms))
+        end_ms = self._time.of(trigger_ms + event.duration_ms.get("triggerExecution", 0))
+        if self._time.now_ms is not None:
+            # Unless that was set meanwhile by so little that it was not seen.
+            end_ms = min(end_ms, self._time.now_ms)
+        passed, batch = self.timeline.complete(event.batch_id, self._time.of(trigger_ms), end_ms)
         self._pass(passed)
         self.sources.progress(event, batch, trigger_ms)
         self.backlog.complete(batch, event, self.sources.unread_files)
         self._settle(batch)
         if self.markers is not None:
-            files = [intake.position for intake in self.sources.intakes]
-            self.markers.settle(batch, event, files, self._own(), self.revision)
+            self.markers.settle(batch, event, self._own(), self.revision, self.sources.positions)
             self.markers.latencies.keep(self.vertices)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = moment(event.event_time, "watermark")
@@ -381,7 +383,7 @@ class Job:
         ran = {} if batch is None else batch.by_vertex()
         for vertex in self.vertices.values():
             spans = None if batch is None else self._spans(batch, ran, vertex)
-            vertex.shares.tick(now_ms, vertex.size, spans, backlogged)
+            vertex.shares.tick(now_ms, vertex.size, spans, backlogged, vertex.is_source)
 
     def _settle(self, batch: Batch) -> None:
         """A batch has ended; one whose progress never came is as backlogged as the one before it."""

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from types import MappingProxyType
 
 import numpy as np
 
-from spark_hooks.emitter import Emitter, Standing, Waiting, standing
-from spark_hooks.file_positions import Position
+from spark_hooks import file_positions
+from spark_hooks.emitter import Emitter, Position, Waiting, position
 from spark_hooks.latencies import Latencies
 from spark_hooks.offsets import reached
 from spark_hooks.progress import Progress
@@ -34,6 +35,7 @@ TRIGGER_MS = 100
 """A batch that began this much later than a trigger was due began there."""
 
 _LONG_AGO_MS = -(2**62)
+_NO_FILES: Mapping[int, file_positions.Position] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +96,17 @@ class Markers:
         self,
         batch: Batch,
         told: Progress,
-        files: Sequence[Position | None],
         own: Mapping[str, JobVertex],
         revision: int,
+        files: Mapping[int, file_positions.Position] = _NO_FILES,
     ) -> None:
         """
         A micro-batch was committed.
 
         Args:
-            files: Where the streams of files among its sources stand; None for other sources.
             own: Vertices of the query's own plan in this batch, by id.
             revision: Of the graph; `own` changes with it.
+            files: Where the sources stand that are streams of files, by their place in `told`.
         """
         if self._ended:
             return
@@ -116,15 +118,15 @@ class Markers:
             return
         if revision != self._revision:
             self._revision, self._routes = revision, Routes(own)
-        standings = [standing(source, each) for source, each in zip(told.sources, files, strict=True)]
+        positions = [position(source, files.get(place)) for place, source in enumerate(told.sources)]
         # Where nothing is told of any source, the rows of the batch are theirs.
-        standings = standings or [Standing(told.num_input_rows > 0, None, None, told.num_input_rows)]
-        while len(self._emitters) < len(standings):
+        positions = positions or [Position(told.num_input_rows > 0, None, None, told.num_input_rows)]
+        while len(self._emitters) < len(positions):
             self._emitters.append(Emitter(self._next - self._open))
         operators = ((vertex.id, operator) for vertex in own.values() for operator in vertex.operators)
-        found = scans(operators, [each.moved for each in standings])
+        found = scans(operators, [each.moved for each in positions])
         travel = Travel(batch, own, self._routes, self.latencies, self._random)
-        for emitter, there, read in zip(self._emitters, standings, found, strict=False):
+        for emitter, there, read in zip(self._emitters, positions, found, strict=False):
             emitter.grow(max((own[vertex_id].parallelism for vertex_id, _ in read), default=emitter.subtasks))
             for waiting in emitter.release(there.end):
                 self._carry(travel, read, there, waiting)
@@ -134,7 +136,7 @@ class Markers:
                 marked_ms = self._start_ms + self._interval_ms * np.arange(number, number + times)
                 number += times
                 self._bind(emitter, travel, read, there, Waiting(there.latest, marked_ms, subtasks))
-        for emitter in self._emitters[len(standings) :]:
+        for emitter in self._emitters[len(positions) :]:
             self._drop("lost", emitter.settle(until - self._open))
         self._pass(batch)
 
@@ -203,7 +205,7 @@ class Markers:
         self._open = self._until(batch.begin_ms)
         self._busy_until_ms = max(batch.end_ms, self._busy_until_ms)
 
-    def _bind(self, emitter: Emitter, travel: Travel, read: Sequence[Scan], there: Standing, waiting: Waiting) -> None:
+    def _bind(self, emitter: Emitter, travel: Travel, read: Sequence[Scan], there: Position, waiting: Waiting) -> None:
         """Settle what markers wait for that a batch binds: for nothing, for this batch, or for a later one."""
         if there.latest is not None and reached(there.end, there.latest) is False:
             self._dropped["crowded"] += emitter.bind(waiting)
@@ -212,7 +214,7 @@ class Markers:
         else:
             self._dropped["idle"] += waiting.markers
 
-    def _carry(self, travel: Travel, read: Sequence[Scan], there: Standing, waiting: Waiting) -> None:
+    def _carry(self, travel: Travel, read: Sequence[Scan], there: Position, waiting: Waiting) -> None:
         arrived = None
         if read:
             # A source that the plan scans more than once hands a marker to one of the scans.

@@ -51,7 +51,7 @@ class SourceColumns:
         Yield operator, metric, values and which of them are there, both of shape (subtasks,).
 
         Args:
-            ran: Which subtasks have run, shape (subtasks,), at least one.
+            ran: Which subtasks have run, shape (subtasks,).
         """
         first = np.zeros(len(ran), dtype=np.bool_)
         first[0] = True
@@ -60,8 +60,8 @@ class SourceColumns:
         for operator, intake in self.intakes.items():
             for figure, metric in _METRICS.items():
                 value = getattr(intake.figures, figure)
-                if value is not None:
-                    present = first if figure in _OF_THE_WHOLE else ran
+                present = first if figure in _OF_THE_WHOLE else ran
+                if value is not None and present.any():
                     unknown.discard((operator, metric))
                     self._told.add((operator, metric))
                     yield operator, metric, np.full(len(ran), value, dtype=np.int64), present

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from spark_hooks.file_positions import Position
 from spark_hooks.intake import Intake
 from spark_hooks.keep_up import KeepUp
 from spark_hooks.operator_names import STREAM_SCANS
@@ -56,6 +57,12 @@ class Sources:
                 description = intake.latest.description
                 found[description] = found.get(description, 0) + intake.figures.unread
         return found
+
+    @property
+    def positions(self) -> dict[int, Position]:
+        """Place of a stream of files among the sources → where it stands, if that was ever seen."""
+        places = enumerate(self.intakes)
+        return {place: intake.position for place, intake in places if intake.position is not None}
 
     def list(self, told: SourceBacklog) -> None:
         """The streams of files were looked at, in a micro-batch whose progress is still to come."""

@@ -72,7 +72,7 @@ class TimeShares:
         """Subtasks that have been seen."""
         return self._since_ms.size
 
-    def tick(self, now_ms: int, size: int, under_way: Spans | None, backlogged: bool) -> None:
+    def tick(self, now_ms: int, size: int, under_way: Spans | None, backlogged: bool, is_source: bool = False) -> None:
         """
         Look at what has been spent, once every 5 s; a clock that stands still tells nothing.
 
@@ -80,15 +80,20 @@ class TimeShares:
             size: Subtasks that there are.
             under_way: What the vertex does in the batch under way; None between two.
             backlogged: Whether the query was when that was last told.
+            is_source: It is held from a batch's trigger on, which is told when the batch has ended.
         """
         if not size or (self._ring and now_ms <= self._ring[-1][0]):
             return
-        self._see(size, now_ms if under_way is None else min(under_way.begin_ms, now_ms))
+        begin_ms = now_ms if under_way is None else min(under_way.begin_ms, now_ms)
+        self._see(size, begin_ms)
         spent = None if under_way is None else under_way.spent(now_ms, self._from_ms())
         self._ring.append((now_ms, self._sum(spent, backlogged)))
         self.is_back_pressured = np.zeros(self.size, dtype=np.bool_) if spent is None else spent.is_held & backlogged
         # What a held subtask was is not known before the batch has ended.
-        self._accumulate(now_ms, self._sum(spent, False), 0 if spent is None else spent.held)
+        unknown: Whole | int = 0 if spent is None else spent.held
+        if is_source and backlogged:
+            unknown = unknown + np.maximum(begin_ms - self._from_ms(), 0)
+        self._accumulate(now_ms, self._sum(spent, False), unknown)
         self.revision += 1
 
     def settle(self, batch: Spans, size: int, backlogged: bool) -> None:

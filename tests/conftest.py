@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 from fastapi import FastAPI
+from hypothesis import settings
 
 from collector.ingest import Ingest
 from collector.limits import Limits
@@ -18,12 +21,18 @@ from collector.store import MetricStore
 from service.app import create_app
 from service.config import Config
 from streamgauge import codec, names, wire
+from streamgauge.buckets import HdrCounts, statistics_of
 from streamgauge.clock import ManualClock
+
+# Tests do not assert on time, and a machine may be busy.
+settings.register_profile("streamgauge", deadline=None)
+settings.load_profile("streamgauge")
 
 RECORDINGS = Path(__file__).parent / "contract" / "flink"
 NOW_MS = 1_795_248_821_802
 """When the recordings were made."""
 APP = wire.App("spark-1", "anchor", 1_795_248_560_000, "driver.test", "4.3.0", "0.1.0")
+LATENCIES_MS = (30, 18_930, 19_998, 20_549, 21_277)
 OLDER_APP = wire.App("spark-0", "older", 1_795_248_550_000, "other.test", "4.3.0", "0.1.0")
 EXECUTORS = ("127.0.0.1:33081-ee3b94", "127.0.0.1:33695-4aa8b7")
 
@@ -111,6 +120,28 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
         ),
         (wire.Coordinator(body["id"], {names.INPUT_ROWS: metrics["write-records"]}),) if source else None,
     )
+
+
+def with_latencies(columns: wire.VertexColumns, source: str) -> wire.VertexColumns:
+    """The same vertex, at whose operator each subtask recorded LATENCIES_MS, all of it but a third in its batch."""
+    size = columns.size
+    statistics = np.array(astuple(statistics_of(np.array(LATENCIES_MS))))
+    told = (longs(*[len(LATENCIES_MS)] * size), np.repeat(statistics, size).astype("<f8").tobytes())
+    waited = [value // 3 for value in LATENCIES_MS]
+    parts = (LATENCIES_MS, waited, [value - part for value, part in zip(LATENCIES_MS, waited, strict=True)])
+    return msgspec.structs.replace(
+        columns,
+        latencies=(wire.Latency(source, -1, (columns.id,), *told),),
+        histograms=(wire.LatencyHistogram(source, (columns.id,), *(buckets(list(part) * size) for part in parts)),),
+    )
+
+
+def buckets(values: list[int]) -> wire.Buckets:
+    """Values in range as they travel."""
+    counts = HdrCounts()
+    counts.add(np.array(values, dtype=np.int64))
+    read = counts.read()
+    return wire.Buckets(read.indices.astype("<u2").tobytes(), read.counts.tobytes(), sum_ms=read.sum_ms)
 
 
 def shuffle_columns(size: int, source: bool) -> list[wire.Column]:
@@ -219,9 +250,21 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
             names.TOTAL_CHECKPOINTS: 48,
             names.LAST_CHECKPOINT_DURATION: 18,
             names.LAST_CHECKPOINT_SIZE: 8280,
+            names.MARKERS_EMITTED: 18,
+            names.MARKERS_RECORDED: 10,
+            names.MARKERS_IN_FLIGHT: 3,
+            **dict(zip(names.MARKERS_DROPPED_BY.values(), (4, 0, 1, 0), strict=True)),
         },
         failure="it broke" if body["state"] == "FAILED" else "",
         checkpoint_path=f"file:/opt/flink/ckpt/{body['jid']}",
+        latency="operator",
+    )
+    sources = [vertex_id for vertex_id, node in nodes.items() if "inputs" not in node]
+    vertices = tuple(
+        vertex_columns(vertex, True)
+        if vertex["id"] in sources
+        else with_latencies(vertex_columns(vertex, False), sources[0])
+        for vertex in body["vertices"]
     )
     return wire.Frame(
         wire.WIRE_VERSION,
@@ -233,7 +276,7 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
         1000,
         job,
         plan,
-        tuple(vertex_columns(vertex, "inputs" not in nodes[vertex["id"]]) for vertex in body["vertices"]),
+        vertices,
         incomplete=wire.Incomplete(live_updates=3),
         observed={"my-acc.rows": 459_551},
         failures=recorded_failures() if body["state"] == "FAILED" else wire.Failures(),

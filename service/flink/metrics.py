@@ -10,10 +10,11 @@ from typing_extensions import NotRequired, TypedDict
 from collector import columns
 from collector.store import Column, VertexState
 from service.cluster import driver_metrics, find_executor
+from service.flink import latency_metrics
 from service.flink.numbers import text
 from service.flink.query import Query
 from service.lifetime import job_metrics
-from streamgauge import catalogue, names
+from streamgauge import catalogue, names, wire
 from streamgauge.wire import Scalar
 
 
@@ -58,12 +59,15 @@ def vertex(query: Query) -> Body:
     if state is None:
         return []
     asked = query.metrics()
+    told_apart = latency_metrics.granularity(query)
     if asked is None:
-        return [{"id": f"{index}.{name}"} for name, column in series(state) for index in columns.subtasks(column)]
+        ids: Body = [{"id": f"{index}.{name}"} for name, column in series(state) for index in columns.subtasks(column)]
+        ids.extend({"id": f"{index}.{name}"} for index, name in latency_metrics.ids(state, told_apart))
+        return ids
     answer: Body = []
     for metric_id in dict.fromkeys(asked):
         index, _, name = metric_id.partition(".")
-        value = value_of(state, name, int(index)) if _INDEX.fullmatch(index) else None
+        value = value_of(state, name, int(index), told_apart) if _INDEX.fullmatch(index) else None
         if value is not None:
             answer.append({"id": metric_id, "value": text(value)})
     return answer
@@ -76,9 +80,12 @@ def subtask(query: Query) -> Body:
     if state is None:
         return []
     asked = query.metrics()
+    told_apart = latency_metrics.granularity(query)
     if asked is None:
-        return [{"id": name} for name, column in series(state) if columns.value(column, index) is not None]
-    found = ((name, value_of(state, name, index)) for name in dict.fromkeys(asked))
+        ids: Body = [{"id": name} for name, column in series(state) if columns.value(column, index) is not None]
+        ids.extend({"id": name} for _, name in latency_metrics.ids(state, told_apart, (index,)))
+        return ids
+    found = ((name, value_of(state, name, index, told_apart)) for name in dict.fromkeys(asked))
     return [{"id": name, "value": text(value)} for name, value in found if value is not None]
 
 
@@ -144,11 +151,11 @@ def find(state: VertexState, name: str) -> tuple[Column, bool] | None:
     return None
 
 
-def value_of(state: VertexState, name: str, index: int) -> Scalar | None:
-    """Return one subtask's value of `name`, as `find` finds it; None where it has none."""
+def value_of(state: VertexState, name: str, index: int, told_apart: wire.LatencyGranularity | None) -> Scalar | None:
+    """Return one subtask's value of `name`, as `find` finds it, or of a latency; None where it has none."""
     found = find(state, name)
     if found is None:
-        return None
+        return latency_metrics.value(state, told_apart, name, index)
     column, is_bool = found
     value = columns.value(column, index)
     return bool(value) if is_bool and value is not None else value

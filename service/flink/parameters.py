@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.flink.ids import PATTERN
+from service.flink.latency import FORMS
 from service.flink.query import AGGREGATES
 
 _MAX_INT = 2**31 - 1
@@ -54,6 +55,9 @@ QUERY: dict[str, Parameter] = {
     "agg": Parameter(_list({"enum": list(AGGREGATES)}), "Aggregates, in any case; without it all of them."),
     "failureLabelFilter": Parameter(_list({"type": "string", "pattern": "^[^:]+:[^:]+$"}), "Labels, 'key:value'."),
     "get": Parameter(_list({"type": "string"}), "Metrics by id; without it the ids are listed."),
+    "granularity": Parameter(
+        {"enum": list(FORMS)}, "What windows of latencies are told apart by; without it what is set in the driver."
+    ),
     "jobs": Parameter(_list(_ID), "Jobs; without it all of them."),
     "maxExceptions": Parameter(_INDEX, "How many failures at most."),
     "subtasks": Parameter(_list({"type": "string", "pattern": "^[0-9]+(-[0-9]+)?$"}), "Subtasks and ranges of them."),
@@ -68,6 +72,7 @@ READ_BY: dict[str, tuple[str, ...]] = {
     "/jobs/:jobid/exceptions": ("maxExceptions", "failureLabelFilter"),
     "/jobs/:jobid/metrics": ("get",),
     f"{_VERTEX}/jm-operator-metrics": ("get",),
+    f"{_VERTEX}/latency": ("granularity",),
     f"{_VERTEX}/metrics": ("get",),
     f"{_VERTEX}/subtasks/metrics": ("get", "agg", "subtasks"),
     f"{_VERTEX}/subtasks/:subtaskindex/metrics": ("get",),

@@ -24,6 +24,7 @@ from service.flink import (
     drivers,
     exceptions,
     jobs,
+    latency,
     logs,
     metrics,
     operations,
@@ -117,9 +118,14 @@ RESOURCES: dict[str, Handler] = {
     f"{_JOB}/rescaling/:triggerid": operations.poll,
     "/savepoint-disposal/:triggerid": operations.poll,
     "/datasets/delete/:triggerid": operations.poll,
+    f"{_JOB}/latency": latency.job,
+    f"{_VERTEX}/latency": latency.vertex,
     "/streamgauge/drivers": drivers.overview,
 }
-"""Every path that is answered, in Flink's notation; what is ours begins with /streamgauge."""
+"""Every path that is answered, in Flink's notation."""
+
+OURS = frozenset({f"{_JOB}/latency", f"{_VERTEX}/latency", "/streamgauge/drivers"})
+"""Those that Flink does not have."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, get_type_hints
 
 from service.errors import TABLE
 from service.flink.parameters import PATH, QUERY, READ_BY, Parameter
-from service.flink.rest import RESOURCES
+from service.flink.rest import OURS, RESOURCES
 from service.openapi.answers import Json, body, failures
 from streamgauge.errors import CollectorError, UnresolvableParameter
 
@@ -46,7 +46,7 @@ def _operation(resource: str, handler: Callable[..., object], schema: Json | Non
     return {
         "operationId": resource.strip("/").replace(":", "").replace("/", "."),
         "summary": " ".join(words.split()).rstrip("."),
-        "tags": ["Streamgauge" if resource.startswith("/streamgauge/") else "Flink"],
+        "tags": ["Streamgauge" if resource in OURS else "Flink"],
         "parameters": [*_path_parameters(resource), *_query_parameters(resource)],
         "responses": {**answers, **_refusals(resource, handler)},
     }

@@ -13,6 +13,7 @@ from service.cluster import cluster_metrics, connected
 from service.config import JOB_STATE_RETENTION_MS
 from service.lifetime import job_metrics
 from service.prometheus.families import FAMILIES, Family
+from service.prometheus.latencies import expose_histograms
 from service.prometheus.text import Exposition, Value, labels
 from streamgauge import catalogue
 from streamgauge.wire import ENDED_STATES, Scalar
@@ -45,7 +46,7 @@ def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
             whose = {"job_id": job.job.jid, "job_name": job.job.name}
             _scalars(exposition, "job", labels(whose), job_metrics(job, now_ms))
             for vertex in job.vertices.values():
-                _vertex(exposition, vertex, whose, by_subtask)
+                _vertex(exposition, job, vertex, whose, by_subtask)
             _bottleneck(exposition, job, whose)
     apps = connected(snapshot)
     _scalars(exposition, "cluster", "", cluster_metrics(apps, (job.state for job in jobs)))
@@ -96,13 +97,16 @@ def _named(vertex: VertexState, job: Mapping[str, str]) -> dict[str, str]:
     return {**job, "vertex_id": vertex.vertex.id, "vertex_name": vertex.vertex.name}
 
 
-def _vertex(exposition: Exposition, vertex: VertexState, job: Mapping[str, str], by_subtask: bool) -> None:
-    whose = _named(vertex, job)
+def _vertex(
+    exposition: Exposition, job: JobState, vertex: VertexState, query: Mapping[str, str], by_subtask: bool
+) -> None:
+    whose = _named(vertex, query)
     _columns(exposition, "vertex", labels(whose), vertex.columns, by_subtask)
     for operator in vertex.vertex.operators:
         mine = labels({**whose, "operator_name": operator.name})
         _columns(exposition, "operator", mine, vertex.operators.get(operator.id, {}), by_subtask)
         _scalars(exposition, "coordinator", mine, vertex.coordinators.get(operator.id, {}))
+    expose_histograms(exposition, job, vertex, whose)
 
 
 def _columns(

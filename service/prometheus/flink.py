@@ -10,6 +10,7 @@ from collector.store import AppState, Column, JobState, Snapshot, VertexState
 from service.cluster import cluster_metrics, connected
 from service.lifetime import job_metrics
 from service.prometheus.exposition import SILENT_STATES
+from service.prometheus.latencies import expose_summaries
 from service.prometheus.text import Exposition, labels
 from streamgauge.wire import Executor, Scalar
 
@@ -25,9 +26,10 @@ def expose(snapshot: Snapshot, now_ms: int) -> bytes:
     """
     Render a snapshot; any thread.
 
-    Every family is a gauge, also Flink's counters and meters. Each subtask has its series; what is not known is
-    absent. Series of jobs that have ended, or whose driver is silent, are gone. A JobManager is a host with
-    drivers on it: its Status is that of the driver that started last, its jobs and slots are all of theirs.
+    Every family is a gauge, also Flink's counters and meters, but latencies, which are summaries. Each subtask has its
+    series; what is not known is absent. Series of jobs that have ended, or whose driver is silent, are gone. A
+    JobManager is a host with drivers on it: its Status is that of the driver that started last, its jobs and slots are
+    all of theirs.
 
     Source: Flink 2.3's `PrometheusReporter`, and a recorded scrape of it.
     """
@@ -66,13 +68,14 @@ def _host(executor: Executor) -> str:
 
 
 def _vertex(exposition: Exposition, job: JobState, vertex: VertexState, executors: Mapping[str, Executor]) -> None:
-    tasks = [_task(job, vertex, index, executors) for index in range(vertex.size)]
-    _columns(exposition, "taskmanager_job_task", vertex.columns, [labels(task) for task in tasks])
+    tasks = [labels(_task(job, vertex, index, executors)) for index in range(vertex.size)]
+    _columns(exposition, "taskmanager_job_task", vertex.columns, tasks)
+    expose_summaries(exposition, job, vertex, tasks)
     for operator in vertex.vertex.operators:
         found = vertex.operators.get(operator.id, {})
         if found:
             whose = labels({"operator_id": operator.id, "operator_name": filtered(operator.name)})
-            _columns(exposition, "taskmanager_job_task_operator", found, [f"{labels(task)},{whose}" for task in tasks])
+            _columns(exposition, "taskmanager_job_task_operator", found, [f"{task},{whose}" for task in tasks])
 
 
 def _task(job: JobState, vertex: VertexState, index: int, executors: Mapping[str, Executor]) -> dict[str, str]:

@@ -142,16 +142,17 @@ _BACKLOG: tuple[Metric, ...] = (
         "gauge",
         "",
         PROGRESS,
-        "Rows that it can process a second over rows that arrive a second; below 1 the backlog grows.",
-        "(rows processed / time in batches) / (rows that arrived / time), last 60 s; arrived = processed + growth of "
-        f"{names.BACKLOG_ROWS}",
+        "Rows that it can process a second over rows that arrive a second, below 1 where the backlog grows; absent "
+        "where nobody knows what arrives.",
+        "(rows read / time in batches) / (rows that arrived / time), batches of the last 60 s, two at least; arrived = "
+        "read + what the sources have more at the last trigger than at the first",
     ),
     _job(
         names.BACKLOG_ROWS,
         "gauge",
         "records",
         PROGRESS,
-        "Rows that its sources have beyond what was read; absent where one of them does not tell.",
+        "Rows that its sources had beyond those that the latest batch took; absent where one of them does not tell.",
         f"Σ {names.PENDING_RECORDS}",
     ),
     _job(
@@ -160,7 +161,7 @@ _BACKLOG: tuple[Metric, ...] = (
         "records/s",
         PROGRESS,
         "By how much the backlog grows a second; below 0 it shrinks.",
-        f"change of {names.BACKLOG_ROWS} over the last 60 s",
+        f"growth of {names.BACKLOG_ROWS} over the batches of the last 60 s / their time",
     ),
     _job(
         names.BACKLOG_TIME,
@@ -168,7 +169,7 @@ _BACKLOG: tuple[Metric, ...] = (
         "ms",
         PROGRESS,
         "Time that it would take to work the backlog off.",
-        f"{names.BACKLOG_ROWS} / (rows processed / time in batches), last 60 s",
+        f"{names.BACKLOG_ROWS} / (rows read / time in batches), batches of the last 60 s",
         "later batches may go at another rate",
     ),
     _job(
@@ -177,7 +178,7 @@ _BACKLOG: tuple[Metric, ...] = (
         "ms/s",
         PROGRESS,
         "By how much that time grows a second; below 0 it shrinks.",
-        f"change of {names.BACKLOG_TIME} over the last 60 s",
+        f"growth of {names.BACKLOG_TIME} over the batches of the last 60 s / their time",
         "later batches may go at another rate",
     ),
 )

@@ -13,7 +13,8 @@ _OPERATORS: tuple[Metric, ...] = (
         "operator",
         PROGRESS,
         "Records that the source has beyond what was read, at subtask 0; absent where offsets do not count records.",
-        "Σ over its partitions: latestOffset − endOffset, at least 0",
+        "Σ over its partitions: latestOffset − endOffset, at least 0, of the latest batch; maps of partitions count "
+        "records, a plain number where it grew by numInputRows in every batch",
     ),
     Metric(
         names.UNREAD_FILES,
@@ -21,7 +22,7 @@ _OPERATORS: tuple[Metric, ...] = (
         "",
         "operator",
         "JobStart, when FileStreamSource.unreadFiles is looked at",
-        "Files that a file source had listed and not read when the latest batch ran, at subtask 0.",
+        "Files that a stream of files had listed and not read when the latest batch began, at subtask 0.",
     ),
     Metric(
         names.FETCH_LAG,
@@ -48,7 +49,7 @@ _OPERATORS: tuple[Metric, ...] = (
         "operator",
         PROGRESS,
         "By how much the query's watermark is behind the driver's clock; absent before there is one.",
-        "now − eventTime.watermark",
+        "now − eventTime.watermark, every 5 s",
     ),
     Metric(
         names.SOURCE_IDLE_TIME,
@@ -57,7 +58,7 @@ _OPERATORS: tuple[Metric, ...] = (
         "operator",
         "SQLExecutionStart, QueryProgressEvent",
         "Time since a batch last read rows of the source; 0 while one is under way.",
-        "now − end of the latest batch with numInputRows > 0 of this source",
+        "now − end of the latest batch that read rows of it, every 5 s",
     ),
 )
 

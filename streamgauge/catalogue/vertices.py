@@ -113,7 +113,8 @@ _TIME: tuple[Metric, ...] = (
         "ms/s",
         "vertex",
         _TIMED,
-        "Time a second in which it has nothing to do: between batches, before its stage, behind its own finish.",
+        "Time a second in which it has nothing to do: between batches, before its stage, behind its own finish; "
+        "absent before anything is known.",
         f"all time that is neither busy nor {names.BACK_PRESSURED_TIME}; 'fetch wait time' is in it",
         _HELD_UP,
     ),
@@ -144,7 +145,7 @@ _TIME: tuple[Metric, ...] = (
         "vertex",
         _TIMED,
         "Busy time since the subtask was first seen.",
-        f"as {names.BUSY_TIME}, of batches that have ended",
+        f"as {names.BUSY_TIME}, looked at every 5 s",
     ),
     Metric(
         names.ACCUMULATED_IDLE_TIME,
@@ -153,7 +154,7 @@ _TIME: tuple[Metric, ...] = (
         "vertex",
         _TIMED,
         "Idle time since the subtask was first seen.",
-        f"as {names.IDLE_TIME}, of batches that have ended and the time between them",
+        f"as {names.IDLE_TIME}; time held up in the batch under way is not known for such before it has ended",
         _HELD_UP,
     ),
     Metric(

@@ -61,6 +61,7 @@ def _renamed(frame: wire.Frame, jid: str, state: str, number: int, **changes: An
         trigger=text,
         failure=text if state == "FAILED" else "",
         metrics={**frame.job.metrics, "text": text, "nan": float("nan"), "whole": 2**63, text[:500]: True},
+        latency=(None, *get_args(wire.LatencyGranularity))[number % 4],
         **changes,
     )
     plan = wire.Plan(
@@ -68,14 +69,25 @@ def _renamed(frame: wire.Frame, jid: str, state: str, number: int, **changes: An
             replace(
                 vertex,
                 name=text,
-                operators=tuple(replace(each, name=text, description=text) for each in vertex.operators),
+                operators=tuple(
+                    replace(each, name=f"{'Sink: ' * (not number % 3)}{text}", description=text)
+                    for each in vertex.operators
+                ),
                 inputs=tuple(replace(edge, description=text) for edge in vertex.inputs),
             )
             for vertex in frame.plan.vertices
         )
     )
     vertices = tuple(
-        replace(vertex, columns=(*vertex.columns, wire.column(text[:500], np.arange(vertex.size) * 1e300)))
+        replace(
+            vertex,
+            columns=(*vertex.columns, wire.column(text[:500], np.arange(vertex.size) * 1e300)),
+            latencies=tuple(
+                replace(each, source=source, source_subtask=subtask)
+                for each in vertex.latencies
+                for source, subtask in ((each.source, -1), (each.source, 1), ("", -1))
+            ),
+        )
         for vertex in frame.vertices
     )
     return replace(frame, job=job, plan=plan, vertices=vertices)

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from collector.limits import Limits
-from spark_hooks import accumulators, batch_tasks, checkpoints, frames, native, observed, operator_names, plan
+from spark_hooks import (
+    accumulators,
+    batch_tasks,
+    checkpoints,
+    frames,
+    latencies,
+    native,
+    observed,
+    operator_names,
+    plan,
+)
+from streamgauge import names
+from streamgauge.buckets import DEFAULT_HISTORY_SIZE
 
 
 def test_names_and_descriptions_of_plans_fit_the_collectors_limits() -> None:
@@ -32,3 +44,11 @@ def test_micro_batches_fit_the_collectors_limits() -> None:
     assert limits.vertices >= batch_tasks.VERTICES
     assert limits.subtasks >= batch_tasks.SUBTASKS
     assert limits.job_series >= 4 * 4 * batch_tasks.SUBTASKS * held
+
+
+def test_latencies_fit_the_collectors_limits() -> None:
+    """Windows of source subtasks, all at one vertex in the worst case; all rings of a run, as figures that travel."""
+    limits = Limits()
+    assert limits.latencies >= 2 * latencies.SUBTASK_WINDOWS
+    figures = 1 + len(names.LATENCY_STATISTICS)
+    assert limits.job_series >= figures * (latencies.VALUES // DEFAULT_HISTORY_SIZE)

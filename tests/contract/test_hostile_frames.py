@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from service.flink.query import Query
 from service.flink.rest import RESOURCES, Handler
 from service.prometheus import exposition, flink
 from streamgauge import catalogue, codec, names, wire
+from streamgauge.buckets import BUCKET_COUNT, HIGHEST_COUNTED_MS, MAX_COUNT
 from streamgauge.clock import ManualClock
 from streamgauge.errors import IngestError, QueryError
 
@@ -55,6 +56,30 @@ def subtasks(draw: st.DrawFn) -> wire.Subtasks:
         return np.array(draw(st.lists(values, min_size=SIZE, max_size=SIZE)), dtype="<i8").tobytes()
 
     return wire.Subtasks(longs(LONGS), longs(st.sampled_from([-1, 0])), longs(LONGS), longs(LONGS), (EXECUTOR,))
+
+
+@st.composite
+def latencies(draw: st.DrawFn) -> tuple[wire.Latency, ...]:
+    """Of its own markers and of all, whatever the figures; refused where values that were recorded have none."""
+    figures = DOUBLES if draw(st.booleans()) else st.sampled_from([0.0, -0.0, 0.5, 2.0**53, -(2.0**53), 5e-324])
+    counts = st.sampled_from([0, 0, 1, 2**63 - 1])
+    found = []
+    for source, subtask in draw(st.lists(st.sampled_from([("", -1), (VERTEX, -1), (VERTEX, 0)]), unique=True)):
+        told = np.array(draw(st.lists(counts, min_size=SIZE, max_size=SIZE)), "<i8").tobytes()
+        statistics = np.array(draw(st.lists(figures, min_size=11 * SIZE, max_size=11 * SIZE)), "<f8").tobytes()
+        found.append(wire.Latency(source, subtask, (OPERATOR,), told, statistics))
+    return tuple(found)
+
+
+@st.composite
+def buckets(draw: st.DrawFn) -> wire.Buckets:
+    counts = draw(st.dictionaries(st.integers(0, BUCKET_COUNT - 1), st.sampled_from([1, 7, 2**51]), max_size=4))
+    indices = np.array(sorted(counts), "<u2").tobytes()
+    out = st.sampled_from([0, 1, MAX_COUNT])
+    total = sum(counts.values())
+    sum_ms = draw(st.sampled_from([0, min(total * HIGHEST_COUNTED_MS, 2**63 - 1)]))
+    told = np.array([counts[index] for index in sorted(counts)], "<i8").tobytes()
+    return wire.Buckets(indices, told, draw(out), draw(out), sum_ms)
 
 
 @st.composite
@@ -95,6 +120,7 @@ def frames(draw: st.DrawFn) -> list[wire.Frame]:
         draw(st.dictionaries(METRICS, SCALARS, max_size=4)),
         draw(TEXT),
         draw(TEXT),
+        draw(st.sampled_from([None, *get_args(wire.LatencyGranularity)])),
     )
     configuration = draw(
         st.dictionaries(
@@ -108,7 +134,7 @@ def frames(draw: st.DrawFn) -> list[wire.Frame]:
             TEXT | st.sampled_from(["0", "9" * 5000, "-1", "99999999999999999d"]),
         )
     )
-    operator = wire.Operator(OPERATOR, draw(TEXT), draw(TEXT), draw(TEXT))
+    operator = wire.Operator(OPERATOR, draw(TEXT | TEXT.map("Sink: {}".format)), draw(TEXT), draw(TEXT))
     vertex = wire.Vertex(VERTEX, draw(TEXT), (operator,), (), draw(st.booleans()))
     figures = wire.VertexColumns(
         VERTEX,
@@ -119,6 +145,11 @@ def frames(draw: st.DrawFn) -> list[wire.Frame]:
         (wire.OperatorColumns(OPERATOR, draw(columns())),),
         draw(st.none() | subtasks()),
         coordinators=(wire.Coordinator(OPERATOR, draw(st.dictionaries(METRICS, SCALARS, max_size=4))),),
+        latencies=draw(latencies()),
+        histograms=draw(
+            st.just(())
+            | st.tuples(st.builds(wire.LatencyHistogram, st.just(VERTEX), st.just((OPERATOR,)), *[buckets()] * 3))
+        ),
     )
     executor = wire.Executor(
         EXECUTOR,

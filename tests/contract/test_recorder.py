@@ -85,3 +85,10 @@ def test_the_totals_are_as_many_as_read() -> None:
         "dropped_records",
         "dropped_live",
     )
+
+
+def test_nothing_private_is_synchronized() -> None:
+    """Janino makes private methods static: they would lock the class, and `drain` the recorder, both at once."""
+    synchronized = re.findall(r"^    (.*\bsynchronized\b.*)\(.*\{$", JAVA, re.MULTILINE)
+    assert len(synchronized) >= 4
+    assert not [method for method in synchronized if "private" in method]

@@ -25,6 +25,9 @@ from tests.e2e.test_exact import SCHEMA, write
 pytestmark = pytest.mark.spark
 
 MS_IN_NS = 1_000_000
+FLUTTER_NS = MS_IN_NS
+"""By how much steady times differ from Spark's own, which are whole milliseconds of another clock."""
+
 SIZES = (4, 4, 4, 4, 4, 60)
 """Rows of each file, each of which a task of its own reads: the last one is the skewed one."""
 
@@ -122,7 +125,8 @@ def test_alignment_is_what_finish_times_say(skewed: Any) -> None:
     finishes = [attempt.finish_ms for attempt in log.stage(0).values()]
     assert len(finishes) == len(SIZES)
     aligned = values(reader, names.CHECKPOINT_ALIGNMENT_TIME)
-    assert aligned[-1] == [(max(finishes) - min(finishes)) * MS_IN_NS] * 3
+    expected = (max(finishes) - min(finishes)) * MS_IN_NS
+    assert aligned[-1] == pytest.approx([expected] * 3, rel=0, abs=FLUTTER_NS)
     assert aligned[-1][0] > 1000 * MS_IN_NS
     assert not values(source, names.CHECKPOINT_ALIGNMENT_TIME)
 
@@ -134,7 +138,7 @@ def test_start_delay_is_from_the_trigger_to_the_first_launch(skewed: Any) -> Non
     for seen, place in ((source, 0), (reader, 1)):
         first_ms = min(attempt.launch_ms for attempt in log.stage(place).values())
         told = values(seen, names.CHECKPOINT_START_DELAY)[-1]
-        assert told == [(first_ms - begin_ms) * MS_IN_NS] * len(told)
+        assert told == pytest.approx([(first_ms - begin_ms) * MS_IN_NS] * len(told), rel=0, abs=FLUTTER_NS)
 
 
 def test_memory_of_a_slot_is_used(skewed: Any) -> None:
@@ -170,7 +174,11 @@ def test_what_tasks_spill_is_counted(attached: SparkSession, rest: Rest, event_l
         frame.withColumn("total", f.expr(whole)).write.format("noop").mode("overwrite").save()
 
     frame = attached.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
-    limits = {"windowExec__buffer__in__memory__threshold": "10", "windowExec__buffer__spill__threshold": "100"}
+    limits = {
+        "adaptive__coalescePartitions__enabled": "false",
+        "windowExec__buffer__in__memory__threshold": "10",
+        "windowExec__buffer__spill__threshold": "100",
+    }
     with settings(attached, **limits):
         writer = frame.writeStream.foreachBatch(ranked).queryName("spilling")
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
@@ -180,13 +188,11 @@ def test_what_tasks_spill_is_counted(attached: SparkSession, rest: Rest, event_l
     job = rest.job("spilling")
     assert job is not None
     vertices = rest.get(f"/jobs/{job['jid']}")["vertices"]
-    [window] = [each["id"] for each in vertices if "Window" in each["name"]]
+    told = {each["name"]: poll(rest, job["jid"], each["id"]).get(names.NUM_BYTES_SPILLED, []) for each in vertices}
     spilled = [log.stage(1)[partition].spilled_bytes for partition in range(3)]
     assert sum(spilled) > 0
-    told = poll(rest, job["jid"], window)
-    assert told[names.NUM_BYTES_SPILLED] == spilled
-    [source] = [each["id"] for each in vertices if each["name"].startswith("Source")]
-    assert poll(rest, job["jid"], source)[names.NUM_BYTES_SPILLED] == [0]
+    assert [column for name, column in told.items() if "Window" in name] == [spilled], told
+    assert not any(any(column) for name, column in told.items() if "Window" not in name), told
 
 
 def test_blocks_on_other_executors_wait_for_readers(service: str, rest: Rest, tmp_path: Path) -> None:

@@ -62,8 +62,13 @@ def figures(attached: SparkSession, rest: Rest, tmp_path_factory: pytest.TempPat
     counted = rows.withWatermark("timestamp", "1 second").groupBy("timestamp").count()
     written = counted.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = written.queryName("all metrics").start(str(folder / "rows"))
-    eventually(lambda: len([each for each in query.recentProgress if each["numInputRows"]]) >= 3, 60)
+
+    def ran() -> bool:
+        assert query.exception() is None
+        return len([each for each in query.recentProgress if each["numInputRows"]]) >= 3
+
     try:
+        eventually(ran, 120)
 
         def listed() -> list[Told]:
             job = rest.job("all metrics")

@@ -11,8 +11,9 @@ import pytest
 
 from collector.ingest import Ingest
 from collector.limits import Limits
-from collector.store import JobState, MetricStore, Snapshot
+from collector.store import JobState, MetricStore, Snapshot, VertexState
 from streamgauge import codec, names, wire
+from streamgauge.buckets import HdrCounts
 from streamgauge.clock import ManualClock
 
 
@@ -49,6 +50,32 @@ class Frames:
     def subtasks(self, *executor: int, executors: tuple[str, ...] = ("app-1-1",)) -> wire.Subtasks:
         zeros = np.zeros(len(executor), dtype="<i8").tobytes()
         return wire.Subtasks(zeros, np.array(executor, dtype="<i8").tobytes(), zeros, zeros, executors)
+
+    def latency(
+        self, *counts: int, source: str = VERTEX, subtask: int = -1, operators: tuple[str, ...] = (OPERATOR,)
+    ) -> wire.Latency:
+        """As many values as `counts` say at each subtask; figure f of subtask s is 100 f + s, NaN where none is."""
+        size, figures = len(counts), len(names.LATENCY_STATISTICS)
+        statistics = np.arange(figures)[:, None] * 100.0 + np.arange(size)
+        statistics[:, np.array(counts, dtype=int) == 0] = np.nan
+        told = (np.array(counts, dtype="<i8").tobytes(), statistics.astype("<f8").tobytes())
+        return wire.Latency(source, subtask, operators, *told)
+
+    def buckets(self, *values: int) -> wire.Buckets:
+        counts = HdrCounts()
+        counts.add(np.array(values, dtype=np.int64))
+        read = counts.read()
+        indices, found = read.indices.astype("<u2").tobytes(), read.counts.astype("<i8").tobytes()
+        return wire.Buckets(indices, found, read.below, read.above, read.sum_ms)
+
+    def histogram(
+        self, *values: int, source: str = VERTEX, operators: tuple[str, ...] = (OPERATOR,)
+    ) -> wire.LatencyHistogram:
+        """Latencies of which a third, rounded down, was spent in the queue."""
+        waited = tuple(value // 3 for value in values)
+        processed = tuple(value - value // 3 for value in values)
+        parts = (self.buckets(*values), self.buckets(*waited), self.buckets(*processed))
+        return wire.LatencyHistogram(source, operators, *parts)
 
     def job(self, jid: str = JID, **changes: Any) -> wire.Job:
         given = {
@@ -150,6 +177,8 @@ def check_snapshot() -> Any:
                         assert names.TRANSIENT.isdisjoint(columns)
                 held += len(vertex.accumulators) * vertex.size
                 _check_columns({key: one.column for key, one in vertex.accumulators.items()}, vertex.size)
+                _check_latencies(job, vertex)
+                held += vertex.latencies.series
                 if vertex.subtasks is not None:
                     for field in ("attempt", "executor", "start_ms", "end_ms"):
                         array = getattr(vertex.subtasks, field)
@@ -175,3 +204,22 @@ def _check_columns(columns: Mapping[Any, Any], size: int) -> None:
             assert column.present.shape == (size,)
             assert column.present.dtype == np.bool_
             assert not column.present.flags.writeable
+
+
+def _check_latencies(job: JobState, vertex: VertexState) -> None:
+    held = vertex.latencies
+    series = len(held.windows) + len(held.histograms)
+    for key, window in held.windows.items():
+        assert key.operator in vertex.operators
+        assert key.source in job.vertices or (key.source, key.source_subtask) == ("", -1)
+        assert window.counts.shape == (vertex.size,)
+        assert window.statistics.shape == (len(names.LATENCY_STATISTICS), vertex.size)
+        assert not window.counts.flags.writeable
+        assert not window.statistics.flags.writeable
+    for operator, source in held.histograms:
+        assert operator in vertex.operators
+        assert source in job.vertices
+    series += 12 * vertex.size * len({id(window) for window in held.windows.values()})
+    for one in {id(one): one for one in held.histograms.values()}.values():
+        series += 9 + sum(len(part.counts) // 8 for part in (one.total, one.queueing, one.processing))
+    assert held.series == series

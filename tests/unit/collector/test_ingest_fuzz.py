@@ -26,6 +26,8 @@ def body(frames):
         columns=columns,
         operators=(wire.OperatorColumns(frames.OPERATOR, columns),),
         subtasks=frames.subtasks(0, -1, 1, executors=("app-1-1", "app-1-2")),
+        latencies=(frames.latency(4, 0, 2), frames.latency(1, 1, 1, subtask=2), frames.latency(5, 0, 3, source="")),
+        histograms=(frames.histogram(7, 300, 300, -1, 5_000_000),),
     )
     plan = frames.plan(frames.vertex(), frames.vertex("d" * 32, inputs=(wire.Edge(frames.VERTEX, "HASH", "by key"),)))
     executors = (frames.executor(running={frames.JID: 1, "": 2}, metrics={"Status.JVM.Memory.Heap.Used": 5}),)
@@ -45,7 +47,7 @@ def push_anything(new_collector, frames, check_snapshot):
     """Push a body onto a store that holds something; check all that must hold whether it is taken or not."""
 
     def push(body: bytes) -> bool:
-        collector = new_collector(series=100, jobs=3, apps=3)
+        collector = new_collector(series=400, jobs=3, apps=3)
         collector.push(frames.frame(), frames.app_frame())
         before = collector.store.snapshot()
         try:

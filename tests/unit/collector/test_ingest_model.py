@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -36,14 +37,18 @@ class Vertex:
     # The same for native metrics.
     accumulators: dict[tuple[str, str], tuple[list[int], int]] = field(default_factory=dict)
     starts: tuple[list[int], int] | None = None
+    # (operator, source, source's subtask) -> (counts, changed); (operator, source) -> (values, changed).
+    latencies: dict[tuple[str, str, int], tuple[list[int], int]] = field(default_factory=dict)
+    histograms: dict[tuple[str, str], tuple[list[int], int]] = field(default_factory=dict)
 
     def grow(self, more: int, seq: int) -> None:
         self.size += more
         self.resized = seq
         for key, (values, present, changed) in self.columns.items():
             self.columns[key] = ([*values, *[0] * more], [*present, *[False] * more], changed)
-        for key, (values, changed) in self.accumulators.items():
-            self.accumulators[key] = ([*values, *[0] * more], changed)
+        for whole in (self.accumulators, self.latencies):
+            for key, (values, changed) in whole.items():
+                whole[key] = ([*values, *[0] * more], changed)
         if self.starts is not None:
             self.starts = ([*self.starts[0], *[-1] * more], self.starts[1])
 
@@ -98,6 +103,8 @@ class Sender:
                         if not (ended and key[1] in names.TRANSIENT)
                     },
                     "starts": vertex.starts and vertex.starts[0],
+                    "latencies": {key: counts for key, (counts, _) in vertex.latencies.items()},
+                    "histograms": {key: values for key, (values, _) in vertex.histograms.items()},
                 }
                 for vertex_id, vertex in self.vertices.items()
             },
@@ -155,7 +162,32 @@ class Sender:
                 for (operator, metric), (values, changed) in vertex.accumulators.items()
                 if changed > since
             ),
+            latencies=tuple(
+                frames.latency(*counts, source=source, subtask=subtask, operators=operators)
+                for (source, subtask, counts), operators in _alike(vertex.latencies, since)
+            ),
+            histograms=tuple(
+                frames.histogram(*values, source=source, operators=operators)
+                for (source, values), operators in _alike(vertex.histograms, since)
+            ),
         )
+
+
+def _alike(told: dict[Any, tuple[list[int], int]], since: int) -> Iterator[tuple[tuple, tuple[str, ...]]]:
+    """What has changed, operators of which the same is to be told together: as the hooks send it."""
+    groups: dict[tuple, list[str]] = {}
+    for (operator, *whose), (values, changed) in told.items():
+        if changed > since:
+            groups.setdefault((*whose, tuple(values)), []).append(operator)
+    yield from ((key, tuple(operators)) for key, operators in groups.items())
+
+
+def _values(histogram: wire.LatencyHistogram) -> list[int]:
+    """Values below 256 ms have a bucket each."""
+    indices, counts = (
+        np.frombuffer(data, kind) for data, kind in ((histogram.total.indices, "<u2"), (histogram.total.counts, "<i8"))
+    )
+    return np.repeat(indices, counts).tolist()
 
 
 def _held(job) -> dict:
@@ -182,6 +214,8 @@ def _held(job) -> dict:
                     for metric, column in columns.items()
                 },
                 "starts": None if vertex.subtasks is None else vertex.subtasks.start_ms.tolist(),
+                "latencies": {tuple(key): one.counts.tolist() for key, one in vertex.latencies.windows.items()},
+                "histograms": {key: _values(one) for key, one in vertex.latencies.histograms.items()},
             }
             for vertex_id, vertex in job.vertices.items()
         },
@@ -224,6 +258,13 @@ class Network:
                     vertex.columns[operator, metric] = (values, present, now)
             if random.random() < 0.3:
                 vertex.accumulators[operator, "spill size"] = (random.choices(range(3), k=vertex.size), now)
+            if not operator:
+                continue
+            source, subtask = random.choice([("", -1), *((each, n) for each in one.vertices for n in (-1, 0))])
+            if random.random() < 0.3:
+                vertex.latencies[operator, source, subtask] = (random.choices(range(3), k=vertex.size), now)
+            if source and random.random() < 0.3:
+                vertex.histograms[operator, source] = (sorted(random.choices(range(200), k=random.randint(0, 3))), now)
         if random.random() < 0.3:
             vertex.starts = (random.choices(range(-1, 3), k=vertex.size), now)
 

@@ -76,6 +76,7 @@ class States:
             changes.pop("metrics", {}),
             changes.pop("failure", ""),
             changes.pop("checkpoint_path", ""),
+            changes.pop("latency", None),
         )
         given: dict[str, Any] = {
             "job": job,

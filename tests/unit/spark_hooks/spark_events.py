@@ -25,6 +25,7 @@ SHUFFLE_METRICS = (
     "remote bytes read",
     "local blocks read",
     "remote blocks read",
+    "fetch wait time",
 )
 TOTALS = ("records_in", "records_out", "bytes_in", "bytes_local", "bytes_remote", "blocks_local", "blocks_remote")
 

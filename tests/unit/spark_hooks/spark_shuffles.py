@@ -22,8 +22,8 @@ REMOTE = "Exchange.remote bytes read"
 class Shuffled(Run):
     """A run on `executors`, each of two slots and 1,000 bytes; times are in ms from BEGIN_MS."""
 
-    def __init__(self, executors: int = 2) -> None:
-        super().__init__()
+    def __init__(self, executors: int = 2, wrap: bool = False) -> None:
+        super().__init__(wrap=wrap)
         self.apply(records.Environment("", "", (), (), {}))
         for number in range(1, executors + 1):
             self.executor(str(number))

@@ -31,6 +31,15 @@ def test_a_block_waits_for_each_downstream_task_until_that_has_finished() -> Non
         assert run.told(SOURCE, "outputQueueLength") == [left, left]
 
 
+def test_a_block_waits_for_readers_that_are_not_shown_yet() -> None:
+    """While adaptive execution may still change the plan only what runs is."""
+    run = Shuffled(wrap=True)
+    run.write_all(100)
+    assert [each.name for each in run.job.vertices.values()] == [SOURCE]
+    assert run.told(SOURCE, "outputQueueLength") == [3]
+    assert run.told(SOURCE, "outputQueueSize") == [100]
+
+
 def test_bytes_wait_until_who_finished_has_read_them() -> None:
     """What a subtask has written, in proportion; downwards to whole bytes, so never more than there is."""
     run = Shuffled()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_hooks import records
@@ -115,6 +115,7 @@ class Batch:
         assert all(0 <= usage <= 1 for usage in run.told(READER, "inPoolUsage") if rows)
 
 
+@settings(max_examples=60, deadline=None)
 @given(random=st.randoms(use_true_random=False), executors=st.integers(1, 3), steps=st.integers(1, 40))
 def test_queues_are_those_of_every_block(random: Random, executors: int, steps: int) -> None:
     """At every step of several batches; never more than was written, never less than 0, and 0 when all is over."""

@@ -68,6 +68,11 @@ def told(values: Any, present: Any) -> list[float | str]:
     return plain(values if present is None else np.where(present, values.astype(object), ABSENT))
 
 
+def known(table: Table) -> Table:
+    """What has a value: a column that is not known any more is told without any."""
+    return {key: values for key, values in table.items() if set(values) != {ABSENT}}
+
+
 def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
     """Every column that a vertex has, from its counters and rates and the query's watermark."""
     found: Table = {}
@@ -93,7 +98,7 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
             found["", metric] = told(values, present)
     for operator, metric, values, present in vertex.sources.columns(vertex.starts_ms >= 0):
         found[operator, metric] = told(values, present)
-    return found
+    return known(found)
 
 
 def time_columns(vertex: JobVertex) -> dict[str, Any]:
@@ -113,11 +118,13 @@ def time_columns(vertex: JobVertex) -> dict[str, Any]:
 
 
 def held_columns(groups: dict[str, Columns]) -> Table:
-    return {
-        (operator, metric): told(column.values, column.present)
-        for operator, columns in groups.items()
-        for metric, column in columns.items()
-    }
+    return known(
+        {
+            (operator, metric): told(column.values, column.present)
+            for operator, columns in groups.items()
+            for metric, column in columns.items()
+        }
+    )
 
 
 def times(vertex: JobVertex) -> tuple[list[int], ...]:
@@ -264,7 +271,10 @@ class Driver:
             sent |= {
                 (figures.id, each.operator, column.metric) for each in figures.operators for column in each.columns
             }
-        assert sent == changed
+        # What is known no more is told once, without values, and again with everything.
+        gone = {key for one in past for key in one if key not in now}
+        assert changed <= sent <= changed | gone
+        assert {key for key in gone if frame.base and key in since[0]} <= sent
 
     def push(self) -> None:
         """Frames arrive and are acknowledged; or they, or the answer, are lost."""

@@ -66,6 +66,11 @@ def test_plain_number_that_once_was_no_row_is_none_for_good() -> None:
     assert after(source(0, 1, 4, 1), source(1, 2, 4, 10), source(2, 3, 4, 1)).rows is None
 
 
+def test_offset_that_grows_without_rows_counts_none() -> None:
+    """A second of a slow rate in which no row came."""
+    assert after(source(0, 1, 4, 1), source(1, 2, 4, 0)).rows is None
+
+
 @pytest.mark.parametrize(("rows", "pending"), [(8, 4), (7, None)], ids=["rows", "no rows"])
 def test_flat_map_is_held_to_the_same_as_a_number(rows: int, pending: int | None) -> None:
     """A source may count by partitions alone, or tell an offset and a time."""

@@ -79,6 +79,22 @@ def test_partitioning_is_the_ship_strategy(partitioning: str, strategy: str) -> 
     assert [found.ship_strategy for found in analyse(text, None).vertices[1].reads] == [strategy]
 
 
+@pytest.mark.parametrize(
+    ("partitioning", "partitions"),
+    [
+        ("hashpartitioning(cast(k#1 as decimal(10, 2)), 3), ENSURE_REQUIREMENTS", 3),
+        ("rangepartitioning(k#1 ASC NULLS FIRST, 200), REPARTITION_BY_COL", 200),
+        ("RoundRobinPartitioning(2), REPARTITION_BY_NUM", 2),
+        ("SinglePartition, ENSURE_REQUIREMENTS", 1),
+        ("of another kind", 0),
+    ],
+)
+def test_partitions_are_what_the_partitioning_says(partitioning: str, partitions: int) -> None:
+    """Its last number; 0 where it tells none."""
+    text = f"Filter\n  Exchange | Exchange {partitioning}, [plan_id=4]\n    Range | Range (0, 9, step=1, splits=2)"
+    assert [found.partitions for found in analyse(text, None).vertices[1].reads] == [partitions]
+
+
 def test_scopes_are_what_the_stages_of_a_vertex_carry() -> None:
     """RDD scopes name the code-generation stage, or the node itself outside of any."""
     upstream, last = analyse(AGGREGATION_3).vertices

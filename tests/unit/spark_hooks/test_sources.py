@@ -70,8 +70,9 @@ def test_rows_add_up_over_the_run() -> None:
 
 def test_every_metric_of_a_source_is_in_the_catalogue() -> None:
     """But those that a connector names."""
-    sources = told(Source("kafka", 3, 30.0, 15.0, {"avgOffsetsBehindLatest": "0.5"}))
-    [found] = sources.metrics([("v", scan("a", 0))]).values()
+    source = Source("kafka", num_input_rows=3, input_rows_per_second=30.0, processed_rows_per_second=15.0)
+    source.metrics = {"avgOffsetsBehindLatest": "0.5"}
+    [found] = metrics(told(source), ("v", scan("a", 0))).values()
     assert found.pop("avgOffsetsBehindLatest") == 0.5
     assert {metric.name for metric in catalogue.METRICS if metric.scope == "coordinator"} == set(found)
 
