@@ -159,6 +159,14 @@ def test_markers_of_files_wait_until_what_was_listed_has_been_read() -> None:
     assert sink(run)[0]["max"] == 2_900
 
 
+def test_a_waiting_marker_is_carried_where_its_offset_can_be_compared_no_more() -> None:
+    """It would wait for ever."""
+    run = MarkerRun()
+    run.batch(0, 900, 1_000, {CHAIN: {0: 800}}, source(None, 10, 30))
+    run.batch(1_000, 1_900, 1_950, {CHAIN: {0: 1_800}}, source(10, "elsewhere"))
+    assert run.figures() == {"emitted": 1, "recorded": 1}
+
+
 def test_a_batch_that_read_nothing_of_a_source_carries_none_of_its_markers() -> None:
     """As one for the watermark alone: no record waited."""
     run = MarkerRun()
@@ -268,6 +276,8 @@ def test_markers_without_room_to_wait_are_dropped_and_the_oldest_stay() -> None:
     run.batch(100 * WAITING + 71, 100 * WAITING + 80, 100 * WAITING + 90, {CHAIN: {0: 1}}, source(2, 9, 9))
     assert run.figures() == {"emitted": WAITING + 1, "recorded": WAITING, "crowded": 1}
     assert sink(run)[0]["count"] == WAITING
+    # The newest would have had 80.
+    assert sink(run)[0]["min"] == 180
 
 
 def test_idle_query_drops_what_no_batch_began_for_and_keeps_nothing() -> None:
