@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import numpy as np
 
 from spark_hooks import plan
+from spark_hooks.file_positions import Position
 from spark_hooks.latencies import Latencies
 from spark_hooks.markers import Emission, Markers
 from spark_hooks.progress import Progress, Source
@@ -74,8 +75,19 @@ class MarkerRun:
         tasks: Tasks,
         *sources: Source,
         wrote: Mapping[str, int] | None = None,
+        files: Position | None = None,
+        own: Sequence[str] | None = None,
+        revision: int = 1,
     ) -> None:
-        """A micro-batch is committed; `wrote` is what each task of a vertex wrote to its shuffle, 1 row unless said."""
+        """
+        A micro-batch is committed.
+
+        Args:
+            wrote: Rows that each task of a vertex wrote to its shuffle, 1 unless said.
+            files: Where all sources stand, which are streams of files then.
+            own: Names of the vertices that the plan has in this batch, all unless said.
+            revision: Of the graph.
+        """
         execution = Execution(0, None, "", begin_ms, None, True, self.graph, False)
         for number, (name, finished) in enumerate(tasks.items()):
             bound = self.bounds[name]
@@ -91,7 +103,9 @@ class MarkerRun:
         done = Batch(0, begin_ms, executed_ms, end_ms, [execution])
         rows = sum(source.num_input_rows for source in sources)
         told_of = Progress("q", "r", 0, "", num_input_rows=rows, sources=sources)
-        self.markers.settle(done, told_of, self.vertices, 1)
+        stand = {} if files is None else dict.fromkeys(range(len(sources)), files)
+        there = self.vertices if own is None else {self.vertex(name).id: self.vertex(name) for name in own}
+        self.markers.settle(done, told_of, there, revision, stand)
 
     def figures(self) -> dict[str, int]:
         """What became of the markers: 'emitted', 'recorded', 'flying' and the reasons why some were dropped."""

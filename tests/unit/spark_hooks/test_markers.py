@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from spark_hooks.emitter import WAITING
+from spark_hooks.file_positions import Position
 from spark_hooks.markers import Emission
 from spark_hooks.progress import Source
 from spark_hooks.timeline import Batch
-from tests.unit.spark_hooks.marker_runs import ONE_VERTEX, MarkerRun, source
+from tests.unit.spark_hooks.marker_runs import ONE_VERTEX, TWO_VERTICES, MarkerRun, source
 
 CHAIN = "Source: RateStream -> Filter -> Project -> Sink: Noop"
 FIVE = "ProcessingTimeTrigger(5000)"
@@ -143,6 +144,29 @@ def test_offsets_that_cannot_be_compared_are_carried_by_the_batch_that_binds(lat
     assert run.figures() == {"emitted": 1, "recorded": 1}
 
 
+def test_markers_of_files_wait_until_what_was_listed_has_been_read() -> None:
+    """Spark's own offsets of files do not tell how many are left; the listing does."""
+    run = MarkerRun()
+    run.batch(0, 900, 1_000, {CHAIN: {0: 800}}, source(None, {"logOffset": 0}), files=Position(2, 4))
+    run.batch(
+        1_000, 1_900, 1_950, {CHAIN: {0: 1_800}}, source({"logOffset": 0}, {"logOffset": 1}), files=Position(3, 4)
+    )
+    assert run.figures() == {"emitted": 1, "flying": 1}
+    run.batch(
+        1_951, 2_900, 3_000, {CHAIN: {0: 2_800}}, source({"logOffset": 1}, {"logOffset": 2}), files=Position(4, 4)
+    )
+    assert run.figures() == {"emitted": 1, "recorded": 1}
+    assert sink(run)[0]["max"] == 2_900
+
+
+def test_a_waiting_marker_is_carried_where_its_offset_can_be_compared_no_more() -> None:
+    """It would wait for ever."""
+    run = MarkerRun()
+    run.batch(0, 900, 1_000, {CHAIN: {0: 800}}, source(None, 10, 30))
+    run.batch(1_000, 1_900, 1_950, {CHAIN: {0: 1_800}}, source(10, "elsewhere"))
+    assert run.figures() == {"emitted": 1, "recorded": 1}
+
+
 def test_a_batch_that_read_nothing_of_a_source_carries_none_of_its_markers() -> None:
     """As one for the watermark alone: no record waited."""
     run = MarkerRun()
@@ -206,6 +230,43 @@ def test_every_subtask_of_the_source_emits_and_travels_with_a_task() -> None:
     assert found == {0: {0: 700, 1: 700}, 1: {1: 750, 2: 800}, 2: {1: 700, 2: 800}}
 
 
+def test_a_marker_has_as_many_copies_as_its_source_had_subtasks_when_it_came_due() -> None:
+    """Those that were due before a source shrank are no fewer for it, and keep their marked times."""
+    run = MarkerRun()
+    run.batch(0, 900, 1_000, {CHAIN: {0: 700, 1: 750, 2: 800}}, source(None, 10, 10))
+    run.markers.look(4_000)
+    run.batch(2_000, 8_400, 8_500, {CHAIN: {0: 2_700}}, source(10, 20, 20))
+    run.markers.look(8_000)
+    run.batch(8_501, 9_000, 9_100, {CHAIN: {0: 8_900}}, source(20, 30, 30))
+    # 0, 2,000 and 4,000 three times each; 6,000 and 8,000 once.
+    assert run.figures() == {"emitted": 11, "recorded": 11}
+    vertex = run.vertex(CHAIN)
+    sums = {
+        each.operators[-1]: each.total.sum_ms for each in run.latencies.histograms(vertex.id, lambda key, state: True)
+    }
+    assert sums[vertex.operators[-1].id] == 3 * (900 + 6_400 + 5_000) + 3_000 + 1_000
+
+
+def test_a_source_that_progress_names_no_more_loses_its_markers() -> None:
+    """Nobody tells what became of it."""
+    run = MarkerRun()
+    run.batch(0, 900, 1_000, {CHAIN: {0: 800}}, source(None, 1, 1), source(None, None, None, rows=0))
+    assert run.figures() == {"emitted": 2, "recorded": 1, "idle": 1}
+    run.batch(2_000, 2_900, 3_000, {CHAIN: {0: 2_800}}, source(1, 2, 2))
+    assert run.figures() == {"emitted": 4, "recorded": 2, "idle": 1, "lost": 1}
+
+
+def test_the_ways_are_those_of_the_batchs_own_plan() -> None:
+    """A plan that gets another vertex hands markers on to it."""
+    run = MarkerRun(TWO_VERTICES)
+    first, second = "Source: RateStream -> Project", "HashAggregate -> Sink: Noop"
+    tasks = {first: {0: 500}, second: {0: 800}}
+    run.batch(0, 900, 1_000, tasks, source(None, 1, 1), own=[first])
+    assert run.figures() == {"emitted": 1, "lost": 1}
+    run.batch(2_000, 2_900, 3_000, tasks, source(1, 2, 2), revision=2)
+    assert run.figures() == {"emitted": 2, "recorded": 1, "lost": 1}
+
+
 def test_markers_without_room_to_wait_are_dropped_and_the_oldest_stay() -> None:
     """A bounded number of marked times waits."""
     run = MarkerRun(emission=Emission(interval_ms=100))
@@ -215,6 +276,8 @@ def test_markers_without_room_to_wait_are_dropped_and_the_oldest_stay() -> None:
     run.batch(100 * WAITING + 71, 100 * WAITING + 80, 100 * WAITING + 90, {CHAIN: {0: 1}}, source(2, 9, 9))
     assert run.figures() == {"emitted": WAITING + 1, "recorded": WAITING, "crowded": 1}
     assert sink(run)[0]["count"] == WAITING
+    # The newest would have had 80.
+    assert sink(run)[0]["min"] == 180
 
 
 def test_idle_query_drops_what_no_batch_began_for_and_keeps_nothing() -> None:
