@@ -104,8 +104,8 @@ class TimeShares:
             size: Subtasks that there are.
             backlogged: Whether the query was when it was triggered.
         """
-        read = any(now_ms > batch.begin_ms for now_ms, _ in self._ring)
-        if size and (batch.stages or read):
+        was_read = bool(self._ring) and self._ring[-1][0] > batch.begin_ms
+        if size and (batch.stages or was_read):
             self._see(size, batch.begin_ms)
             from_ms = self._from_ms()
             for index, (now_ms, _) in enumerate(self._ring):

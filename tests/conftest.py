@@ -91,6 +91,8 @@ def vertex_columns(body: dict[str, Any], source: bool) -> wire.VertexColumns:
     columns.append(wire.column(names.NUM_RECORDS_OUT + names.PER_SECOND, rate))
     columns.append(wire.column(names.BUSY_TIME, np.array([2.0, np.nan][:size]), np.array([True, False][:size])))
     columns.extend(shuffle_columns(size, source))
+    columns.append(wire.column(names.IDLE_TIME, np.array([998, 983][:size])))
+    columns.append(wire.column(names.BACK_PRESSURED_TIME, np.array([0, 0][:size])))
     if not source:
         columns.append(wire.column(names.CURRENT_INPUT_WATERMARK, np.full(size, NOW_MS - 3_000)))
     operator = wire.OperatorColumns(

@@ -83,7 +83,7 @@ def test_running_jobs_are_told_with_their_vertices(survey: Survey) -> None:
     assert source.records_in_per_second == pytest.approx(2000.9333333333334)
     assert found.records_in_per_second == source.records_in_per_second
     assert found.records_out_per_second == sink.records_out_per_second
-    assert (source.pending_records, source.watermark_lag_ms, source.back_pressured_ratio) == (None, None, None)
+    assert (source.pending_records, source.watermark_lag_ms, source.back_pressured_ratio) == (None, None, 0.0)
 
 
 def test_ended_jobs_are_told_when_asked_for(survey: Survey) -> None:
