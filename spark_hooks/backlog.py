@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from spark_hooks.offsets import behind
 from spark_hooks.progress import Progress, Source, milliseconds
 from spark_hooks.timeline import Batch
+from spark_hooks.triggers import interval_ms
 
 BACK_TO_BACK_MS = 100
 """Batches that follow each other within this time do so at once: Spark takes some to look for rows."""
 GROWTHS = 3
 """Times in a row that rows and duration grow, until the query is taken for one that cannot keep up."""
 
-_INTERVAL = re.compile(r"ProcessingTimeTrigger\((\d{1,18})\)")
 _KAFKA_BEHIND = ("maxOffsetsBehindLatest", "avgOffsetsBehindLatest")
 """Metrics of a source. Source: Spark, `KafkaMicroBatchStream`; as text, 'avg' with a fraction."""
 _NOTHING_UNREAD: Mapping[str, int] = MappingProxyType({})
-
-
-def interval_ms(trigger: str) -> int:
-    """
-    Return the interval of a trigger, 0 where it has none.
-
-    Args:
-        trigger: In Spark's words: 'ProcessingTimeTrigger(5000)'; AvailableNow, once and real time have none.
-    """
-    found = _INTERVAL.search(trigger)
-    return int(found.group(1)) if found else 0
 
 
 class Backlog:
@@ -44,7 +32,7 @@ class Backlog:
 
     def __init__(self, trigger: str) -> None:
         self.up: bool | None = None
-        self._interval_ms = interval_ms(trigger)
+        self._interval_ms = interval_ms(trigger) or 0
         self._latest_id = -1
         self._end_ms = 0
         self._rows, self._duration_ms = 0, 0

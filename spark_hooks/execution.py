@@ -184,7 +184,7 @@ class Model:
     def _(self, event: records.SourceBacklog) -> None:
         job = self._runs.get(event.run)
         if job is not None:
-            job.list_files(event)
+            job.course.sources.list(event)
 
     @_apply.register
     def _(self, event: records.ApplicationEnd) -> None:
@@ -301,10 +301,10 @@ class Model:
         job = execution.job
         if job is None:
             return
-        job.merge(execution.graph, execution.own)
+        job.graph.merge(execution.graph, execution.own)
         outermost = execution.outermost
         shown = [outermost, *(inner for inner in outermost.inner if inner.stages)]
-        job.show([(each.graph, each.own) for each in shown])
+        job.graph.show([(each.graph, each.own) for each in shown])
 
     def _count_driver(self, execution: Execution) -> None:
         """Count what the driver did itself, without a stage: it is a vertex's only subtask."""
@@ -317,7 +317,7 @@ class Model:
             if vertex.id in ran or vertex.empty or vertex.shuffles:
                 continue
             if any(row in updates for operator in vertex.operators if not operator.sink for row in operator.rows):
-                bound = job.bind(vertex, execution.own)
+                bound = job.graph.bind(vertex, execution.own)
                 bound.vertex.run_stage(1)
                 bound.vertex.counters.add(0, bound.counts(updates))
 
@@ -361,7 +361,7 @@ class Model:
         first_line = root.description.partition("\n")[0]
         attempt = wire.Attempt(root.time_ms, str(root.id))
         job = Job(jid, "BATCH", first_line, self._app.name, attempt, time=self.time, executors=self._executors)
-        job.timeline.begin(-1, self.time.of(root.time_ms), root)
+        job.course.timeline.begin(-1, self.time.of(root.time_ms), root)
         job.settings = root.settings
         root.job = self._add(job)
         job.failures.begin(root.id)

@@ -194,13 +194,13 @@ class Frames:
         return channel.configuration if channel.note(_CONFIGURATION, channel.configuration) else None
 
     def _job_frame(self, job: Job, incomplete: wire.Incomplete) -> wire.Frame:
-        job.look()
+        job.course.look()
         head = self._head(job.jid, job.attempt)
         channel = self._channels[(job.jid, job.attempt)]
-        if channel.revision != job.revision:
-            channel.revision, channel.plan = job.revision, self._plan(job)
-            channel.forget_vertices(job.vertices)
-        coordinators = job.coordinators()
+        if channel.revision != job.graph.revision:
+            channel.revision, channel.plan = job.graph.revision, self._plan(job)
+            channel.forget_vertices(job.graph.vertices)
+        coordinators = job.course.coordinators()
         return msgspec.structs.replace(
             head,
             job=wire.Job(
@@ -215,10 +215,10 @@ class Frames:
                 metrics=job.metrics(),
                 failure=self._text(job.failure),
                 checkpoint_path=self._name(job.checkpoint_path),
-                latency=None if job.markers is None else job.markers.granularity,
+                latency=None if job.course.markers is None else job.course.markers.granularity,
             ),
             plan=channel.plan if channel.note(_PLAN, channel.plan) else None,
-            vertices=tuple(self._vertex(channel, job, vertex, coordinators) for vertex in job.vertices.values()),
+            vertices=tuple(self._vertex(channel, job, vertex, coordinators) for vertex in job.graph.vertices.values()),
             incomplete=incomplete,
             configuration=self._configuration(channel, job.settings),
             observed=self._observed(job) if channel.note(_OBSERVED, job.observed) else None,
@@ -279,11 +279,11 @@ class Frames:
                     inputs=tuple(
                         wire.Edge(source, exchange.ship_strategy, self._text(exchange.description))
                         for source, exchange in vertex.inputs.items()
-                        if source in job.vertices
+                        if source in job.graph.vertices
                     ),
-                    current=vertex.id in job.current,
+                    current=vertex.id in job.graph.current,
                 )
-                for vertex in job.vertices.values()
+                for vertex in job.graph.vertices.values()
             )
         )
 
@@ -307,7 +307,7 @@ class Frames:
         coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]],
     ) -> wire.VertexColumns:
         columns: dict[str, list[wire.Column]] = {"": []}
-        for group in groups(vertex, job.watermark_ms) if vertex.size else ():
+        for group in groups(vertex, job.course.watermark_ms) if vertex.size else ():
             # One look at what a group of columns is made of spares the look at each of them where nothing has moved.
             if not channel.note((vertex.id, "group", group.name), (vertex.size, group.state)):
                 continue
@@ -354,15 +354,15 @@ def _accumulators(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Accumul
 
 def _latencies(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire.Latency]:
     """Yield the latencies that the collector may not have."""
-    if job.markers is not None:
-        held = job.markers.latencies
+    if job.course.markers is not None:
+        held = job.course.markers.latencies
         yield from held.latencies(vertex.id, vertex.size, lambda key, state: channel.note((vertex.id, *key), state))
 
 
 def _histograms(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire.LatencyHistogram]:
     """Yield the histograms that the collector may not have."""
-    if job.markers is not None:
-        held = job.markers.latencies
+    if job.course.markers is not None:
+        held = job.course.markers.latencies
         yield from held.histograms(vertex.id, lambda key, state: channel.note((vertex.id, *key), state))
 
 

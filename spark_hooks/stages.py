@@ -106,7 +106,7 @@ class Execution:
             return
         left = dict(self.driver)
         for vertex in self.graph.vertices if left else ():
-            bound = self.job.bound(vertex, self.own)
+            bound = self.job.graph.bound(vertex, self.own)
             if bound is not None:
                 for accumulator in bound.vertex.accumulators.add_driver(bound.reading, left):
                     del left[accumulator]
@@ -267,7 +267,7 @@ class Stage:
     def _bind(self, execution: Execution, graph: plan.Graph | None, vertex: plan.Vertex) -> None:
         job = self.execution.job
         if job is not None:
-            bound = job.bind(vertex, execution.own, vertex.cached if self._samples(vertex) else None)
+            bound = job.graph.bind(vertex, execution.own, vertex.cached if self._samples(vertex) else None)
             bound.vertex.run_stage(self.tasks)
             if execution in self.bound:
                 self.drop_live(self.bound[execution][1])

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 STEP_MS = 100
 """A wall clock that runs this far from the monotonic one between two looks was set; less is drift, and followed."""
 
+_GRAIN_MS = 1
+"""Both clocks are read to the millisecond: where they part by this much, they may not have parted at all."""
+
 _SPANS = 8
 """Latest settings of the clock that times may be told from."""
 
@@ -71,7 +74,7 @@ class SteadyTime:
             before_ms = now_ms if self._now_ms is None else self._now_ms
             self._spans.insert(0, _Span(shift_ms, before_ms, now_ms))
             del self._spans[_SPANS:]
-        else:
+        elif abs(shift_ms - self.shift_ms) > _GRAIN_MS:
             self._spans[0].shift_ms = shift_ms
         self._now_ms = now_ms
 

@@ -279,7 +279,7 @@ Shown = dict[tuple[str, int, str], int]
 def shown(job: Job) -> Shown:
     """Every count that a job shows and knows, without zeros."""
     found: Shown = {}
-    for vertex in job.vertices.values():
+    for vertex in job.graph.vertices.values():
         table = vertex.counters.shown().tolist()
         labels = [f"{operator.name}.{way}" for operator in vertex.operators for way in ("in", "out")]
         labels += [*TOTALS, "bytes_out", "bytes_spilled"]
@@ -345,6 +345,6 @@ class Run:
 
     def counts(self, vertex: str = SOURCE, label: str = "records_in") -> list[int]:
         """A count of a vertex, subtask by subtask."""
-        [found] = [each for each in self.job.vertices.values() if each.name == vertex]
+        [found] = [each for each in self.job.graph.vertices.values() if each.name == vertex]
         table = shown(self.job)
         return [table.get((vertex, subtask, label), 0) for subtask in range(found.size)]

@@ -82,12 +82,12 @@ class Shuffled(Run):
         self.apply(self.execution.end(), self.query.progress())
 
     def vertex(self, name: str) -> JobVertex:
-        [found] = [each for each in self.job.vertices.values() if each.name == name]
+        [found] = [each for each in self.job.graph.vertices.values() if each.name == name]
         return found
 
     def told(self, vertex: str, metric: str) -> list[Any]:
         """A figure of a vertex after a look, subtask by subtask; None where there is none, [] where it is not told."""
-        self.job.look()
+        self.job.course.look()
         found = self.vertex(vertex)
         columns = [(name, values, present) for name, _, values, present in found.buffers.columns()]
         for name, values, present in (*columns, *found.alignment.columns()):

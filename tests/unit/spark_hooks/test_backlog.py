@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_hooks.backlog import Backlog, interval_ms
+from spark_hooks.backlog import Backlog
 from spark_hooks.progress import Progress, Source
 from spark_hooks.timeline import Batch
 
@@ -23,22 +23,6 @@ def told(
     stamp = f"2026-11-21T12:{seconds // 60:02d}:{seconds % 60:02d}.{ms:03d}Z"
     event = Progress("q", "r", number, stamp, num_input_rows=rows, sources=sources)
     return backlog.complete(Batch(number, begin_ms, end_ms=begin_ms + took_ms), event, **more), backlog.up
-
-
-@pytest.mark.parametrize(
-    ("trigger", "found"),
-    [
-        (SLOTTED, 10_000),
-        (AT_ONCE, 0),
-        ("AvailableNowTrigger", 0),
-        ("OneTimeTrigger", 0),
-        ("RealTimeTrigger(5000)", 0),
-        ("", 0),
-    ],
-)
-def test_only_processing_time_has_slots(trigger: str, found: int) -> None:
-    """A batch of real time lasts as long as it is told to."""
-    assert interval_ms(trigger) == found
 
 
 @pytest.mark.parametrize(

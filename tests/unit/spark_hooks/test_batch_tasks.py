@@ -40,7 +40,7 @@ def plan_with_state(run: Run) -> None:
 def told(run: Run, batch: int | None = None) -> Told:
     wanted = run.query.batch if batch is None else batch
     [checkpoint] = [each for each in run.job.checkpoints.told().changed if each.id == wanted]
-    names = {vertex.id: vertex.name for vertex in run.job.vertices.values()}
+    names = {vertex.id: vertex.name for vertex in run.job.graph.vertices.values()}
     return {
         names[tasks.vertex]: [
             np.frombuffer(column, "<i8").tolist()
@@ -53,7 +53,7 @@ def told(run: Run, batch: int | None = None) -> Told:
 def vertices(run: Run) -> list[str]:
     """The description of the filter in each vertex that the latest micro-batch tells of."""
     tasks = run.job.checkpoints.told().changed[0].tasks
-    return [run.job.vertices[each.vertex].operators[1].description for each in tasks]
+    return [run.job.graph.vertices[each.vertex].operators[1].description for each in tasks]
 
 
 def test_tasks_are_told_while_they_run(run: Run) -> None:

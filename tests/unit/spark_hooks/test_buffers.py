@@ -35,7 +35,7 @@ def test_a_block_waits_for_readers_that_are_not_shown_yet() -> None:
     """While adaptive execution may still change the plan only what runs is."""
     run = Shuffled(wrap=True)
     run.write_all(100)
-    assert [each.name for each in run.job.vertices.values()] == [SOURCE]
+    assert [each.name for each in run.job.graph.vertices.values()] == [SOURCE]
     assert run.told(SOURCE, "outputQueueLength") == [3]
     assert run.told(SOURCE, "outputQueueSize") == [100]
 
@@ -321,8 +321,8 @@ def test_what_has_not_moved_is_not_told_again() -> None:
     run.launch(run.reduce_stage(2), 0, 200)
 
     def revisions() -> list[int]:
-        run.job.look()
-        return [each.buffers.revision for each in run.job.vertices.values()]
+        run.job.course.look()
+        return [each.buffers.revision for each in run.job.graph.vertices.values()]
 
     moved = revisions()
     assert revisions() == moved

@@ -105,7 +105,9 @@ class Batch:
             share = sum(self.blocks.get(subtask, ())) * left / max(written, 1)
             assert share - 1 <= size <= share + 1e-6
         assert sum(sizes) <= left <= written
-        before = run.queued()["before"] if READER in {each.name for each in run.job.vertices.values()} else [[], []]
+        before = (
+            run.queued()["before"] if READER in {each.name for each in run.job.graph.vertices.values()} else [[], []]
+        )
         for subtask, (length, size) in enumerate(zip(*before, strict=True)):
             remote = self.remote(subtask) if subtask in waiting else []
             assert length == len(remote)

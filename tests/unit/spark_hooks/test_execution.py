@@ -48,7 +48,7 @@ def test_counts_add_up_over_batches(run: Run) -> None:
         run.apply(run.task(run.map_stage()).end(run.read(5, 2)), run.execution.end())
         run.begin()
     assert run.counts() == [15, 0]
-    assert len(run.job.vertices) == 2
+    assert len(run.job.graph.vertices) == 2
 
 
 def test_first_success_wins(run: Run) -> None:
@@ -247,21 +247,21 @@ def test_second_execution_with_the_same_accumulators_counts_once(run: Run, scope
     run.apply((inner if whose == "inner" else run.execution).job(below, of), submitted(below))
     run.apply(run.task(below).end(run.read(5, 5)), inner.end(), run.execution.end())
     assert run.counts() == [5, 0]
-    assert len(run.job.vertices) == 2
+    assert len(run.job.graph.vertices) == 2
 
 
 def test_second_execution_is_the_querys_own_plan_too(run: Run) -> None:
     """What it finds empty is the query's vertex at the same place, as in the root execution."""
     run.apply(run.execution.end())
-    revision = run.job.revision
+    revision = run.job.graph.revision
     run.begin(source=empty(run.ids))
     inner = Execution(run.ids, run.plan, run.query.describe(), root=run.execution.id)
     of = stage(run.ids, 1, shuffles=True)
     run.apply(inner.start(), inner.job(of), submitted(of))
     run.apply(run.task(of).end(updates(run.plan, {"Filter": 3})), inner.end(), run.execution.end())
     assert run.counts(SOURCE, "Filter.in") == [0]
-    assert len(run.job.vertices) == 2
-    assert run.job.revision == revision
+    assert len(run.job.graph.vertices) == 2
+    assert run.job.graph.revision == revision
 
 
 def test_driver_adds_nothing_to_what_a_stage_did(run: Run) -> None:
@@ -306,7 +306,7 @@ def test_sampling_job_is_no_stage_of_the_reader(run: Run) -> None:
     """Its scopes name the exchange too, but also nodes that only the map stage has."""
     sampling = stage(run.ids, 7, scopes=["MicroBatchScan", "Filter", "Exchange"])
     run.stages(sampling)
-    assert [vertex.parallelism for vertex in run.job.vertices.values()] == [0, 0]
+    assert [vertex.parallelism for vertex in run.job.graph.vertices.values()] == [0, 0]
 
 
 def test_stage_is_found_by_its_scopes(run: Run) -> None:
@@ -314,7 +314,7 @@ def test_stage_is_found_by_its_scopes(run: Run) -> None:
     below = stage(run.ids, 4, shuffles=True, scopes=["Exchange", "Filter", "MicroBatchScan", "mapPartitions"])
     reader = stage(run.ids, 3, scopes=["HashAggregate", "Exchange"])
     run.stages(below, reader)
-    parallelism = {vertex.name: vertex.parallelism for vertex in run.job.vertices.values()}
+    parallelism = {vertex.name: vertex.parallelism for vertex in run.job.graph.vertices.values()}
     assert parallelism == {SOURCE: 4, READER: 3}
 
 
@@ -358,11 +358,11 @@ def test_updates_that_no_plan_ever_names_are_told(run: Run) -> None:
 def test_adaptive_plan_is_shown_once_it_runs() -> None:
     """Of a plan that is still being changed only what runs is told."""
     run = Run(wrap=True)
-    assert not run.job.vertices
+    assert not run.job.graph.vertices
     run.apply(run.task(run.map_stage()).end(run.read(1, 1)))
-    assert [vertex.name for vertex in run.job.vertices.values()] == [SOURCE]
+    assert [vertex.name for vertex in run.job.graph.vertices.values()] == [SOURCE]
     run.apply(run.execution.end())
-    assert {vertex.name for vertex in run.job.vertices.values()} == {SOURCE, READER}
+    assert {vertex.name for vertex in run.job.graph.vertices.values()} == {SOURCE, READER}
 
 
 def test_one_exchange_feeds_another(run: Run) -> None:
@@ -370,7 +370,7 @@ def test_one_exchange_feeds_another(run: Run) -> None:
     ids = run.ids
     plan = sink(ids, ids.shuffle(ids.shuffle(scan(ids)), "rangepartitioning(value#1L, 3)"))
     run.apply(Execution(ids, plan, run.query.describe()).start())
-    assert "Exchange" in {vertex.name for vertex in run.job.vertices.values()}
+    assert "Exchange" in {vertex.name for vertex in run.job.graph.vertices.values()}
 
 
 # ---- Batches without rows
@@ -379,15 +379,15 @@ def test_one_exchange_feeds_another(run: Run) -> None:
 def test_batch_with_an_empty_source_keeps_the_graph(run: Run) -> None:
     """`LocalTableScan <empty>` stands for the source; the vertices, and that they are current, stay."""
     run.apply(run.execution.end())
-    vertices, current, revision = set(run.job.vertices), set(run.job.current), run.job.revision
+    vertices, current, revision = set(run.job.graph.vertices), set(run.job.graph.current), run.job.graph.revision
     assert current == vertices
     run.begin(source=empty(run.ids))
     reader = stage(run.ids, 3)
     run.stages(reader)
     run.apply(run.task(reader).end(updates(run.plan, {"HashAggregate": 2})), run.execution.end())
-    assert set(run.job.vertices) == vertices
-    assert run.job.current == current
-    assert run.job.revision == revision
+    assert set(run.job.graph.vertices) == vertices
+    assert run.job.graph.current == current
+    assert run.job.graph.revision == revision
     assert run.counts(READER, "HashAggregate.out") == [2, 0, 0]
 
 
@@ -399,7 +399,7 @@ def test_stage_of_an_empty_source_is_the_real_vertexs(run: Run) -> None:
     run.apply(
         run.task(of).end(updates(run.plan, {"Filter": 3, "Exchange.shuffle records written": 2})), run.execution.end()
     )
-    assert len(run.job.vertices) == 2
+    assert len(run.job.graph.vertices) == 2
     assert run.counts(SOURCE, "Filter.out") == [2]
 
 
@@ -409,7 +409,7 @@ def test_vertex_that_left_the_plan_is_no_longer_current(run: Run) -> None:
     ids = run.ids
     other = Execution(ids, sink(ids, ids.node("Filter", scan(ids))), run.query.describe())
     run.apply(other.start(), other.end())
-    names = {run.job.vertices[vertex_id].name for vertex_id in run.job.current}
+    names = {run.job.graph.vertices[vertex_id].name for vertex_id in run.job.graph.current}
     assert names == {"Source: RateStream -> Filter -> Sink: Noop"}
     assert run.counts() == [1, 0]
 
@@ -461,7 +461,7 @@ class TestForeachBatch:
         run.apply(run.task(of).end(run.told(6, Filter=2)), run.execution.end(), run.outer.end())
         assert run.counts(run.OUTER) == [6]
         assert run.counts("Source: ExistingRDD -> Filter -> Sink: OverwriteByExpression", "Filter.out") == [2]
-        assert len(run.job.vertices) == 2
+        assert len(run.job.graph.vertices) == 2
 
     def test_map_stage_of_a_write_counts_in_the_stream(self, shows_subtree: bool) -> None:
         """With an aggregation it is a map stage that reads the stream, though the stream's plan has no exchange."""
@@ -501,7 +501,7 @@ class TestForeachBatch:
         of = stage(run.ids, 1)
         run.stages(of)
         run.apply(run.task(of).end(run.told(1)), run.execution.end(), run.outer.end())
-        assert run.job.current == run.job.vertices.keys()
+        assert run.job.graph.current == run.job.graph.vertices.keys()
 
 
 def test_plans_of_user_code_are_not_mistaken_for_the_streams() -> None:
@@ -517,7 +517,7 @@ def test_plans_of_user_code_are_not_mistaken_for_the_streams() -> None:
     plan = run.ids.node("Project", empty(run.ids), rows=False)
     idle = Execution(run.ids, plan, run.query.describe())
     run.apply(idle.start(), idle.end())
-    assert [run.job.vertices[vertex_id].name for vertex_id in run.job.current] == [run.OUTER]
+    assert [run.job.graph.vertices[vertex_id].name for vertex_id in run.job.graph.current] == [run.OUTER]
 
 
 def test_user_code_that_plans_anew_in_every_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -534,6 +534,6 @@ def test_user_code_that_plans_anew_in_every_batch_is_bounded(monkeypatch: pytest
         of = stage(run.ids, 1)
         run.stages(of)
         run.apply(run.task(of).end(run.told(1)), run.execution.end(), run.outer.end())
-        assert len(run.job.vertices) <= 10
+        assert len(run.job.graph.vertices) <= 10
     assert run.counts(run.OUTER) == [40]
-    assert run.job.current <= run.job.vertices.keys()
+    assert run.job.graph.current <= run.job.graph.vertices.keys()

@@ -88,7 +88,7 @@ def test_second_run_begins_at_zero(run: Run) -> None:
     run.apply(run.query.started())
     run.apply(late.end(told), old.progress(5), old.terminated(exception="late"))
     assert run.job.state == "RESTARTING"
-    assert not run.job.vertices
+    assert not run.job.graph.vertices
     assert "numInputRows" in run.job.metrics()
     assert run.job.metrics()["numInputRows"] == 0
 
@@ -290,7 +290,7 @@ def test_five_thousand_batches_leave_no_more_than_a_few_hundred() -> None:
     assert len(run.model._executions) <= execution.ENDED_EXECUTIONS + 1
     assert len(run.model._stages) <= execution.ENDED_EXECUTIONS + 1
     assert run.counts() == [5_000, 0]
-    assert not run.job.vertices[next(iter(run.job.vertices))].counters._live
+    assert not run.job.graph.vertices[next(iter(run.job.graph.vertices))].counters._live
 
 
 def test_executions_whose_end_was_dropped_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -425,4 +425,4 @@ def test_any_life_leaves_the_counts_of_its_winning_attempts(random: Random, watc
     assert {owner: shown(job) for owner, job in jobs.items()} == {owner: expected.get(owner, {}) for owner in jobs}
     assert expected.keys() <= jobs.keys()
     assert model.unknown_updates == 0
-    assert not any(vertex.counters._live for job in jobs.values() for vertex in job.vertices.values())
+    assert not any(vertex.counters._live for job in jobs.values() for vertex in job.graph.vertices.values())

@@ -22,7 +22,7 @@ WRITTEN = "shuffle records written"
 
 def native(run: Run, vertex: str = SOURCE) -> dict[str, tuple[list[int], int]]:
     """'<operator>.<metric>' of a vertex → value of each subtask, and the driver's; zeros left out."""
-    [found] = [each for each in run.job.vertices.values() if each.name == vertex]
+    [found] = [each for each in run.job.graph.vertices.values() if each.name == vertex]
     names = {operator.id: operator.name for operator in found.operators} | {"": "Exchange"}
     told = {
         f"{names[each.operator]}.{each.column.metric}": (each.column.values().tolist(), each.driver)

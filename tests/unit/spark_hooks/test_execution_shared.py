@@ -113,7 +113,7 @@ def test_fill_counts_in_the_job_that_runs_it(run: Run) -> None:
     vertex = "Source: RateStream -> Filter -> InMemoryTableScan -> Project -> Sink: Noop"
     assert run.counts(vertex, "Filter.out") == [5]
     assert shown(run.model.jobs[other.jid]) == {}
-    assert not any("Sort" in each.name for each in run.job.vertices.values())
+    assert not any("Sort" in each.name for each in run.job.graph.vertices.values())
 
 
 # ---- Scopes are a guess until updates tell
@@ -137,7 +137,7 @@ def test_generated_code_that_no_plan_names_is_not_guessed_at(run: Run) -> None:
     """Where a cache is filled adaptively, the stage's code is of a plan that is not told yet."""
     unknown = stage(run.ids, 7, scopes=["Exchange", "WholeStageCodegen (2)"])
     run.stages(unknown)
-    assert [vertex.parallelism for vertex in run.job.vertices.values()] == [0, 0]
+    assert [vertex.parallelism for vertex in run.job.graph.vertices.values()] == [0, 0]
 
 
 # ---- Plans within plans

@@ -26,7 +26,7 @@ TRIGGER_MS = 1_795_255_201_000
 
 
 def batch_of(run: Run) -> Batch:
-    found = run.job.timeline.batch
+    found = run.job.course.timeline.batch
     assert found is not None
     return found
 
@@ -43,7 +43,7 @@ def test_batch_is_under_way_from_its_execution_to_its_progress(run: Run) -> None
     assert batch.executed_ms == 5_000_400
     run.apply(run.query.progress(timestamp="1970-01-01T01:23:19.990Z", durationMs={"triggerExecution": 500}))
     assert (batch.begin_ms, batch.executed_ms, batch.end_ms) == (4_999_990, 5_000_400, 5_000_490)
-    assert run.job.timeline.batch is None
+    assert run.job.course.timeline.batch is None
 
 
 def test_nested_executions_are_of_their_batch(run: Run) -> None:
@@ -90,9 +90,9 @@ def test_run_that_ends_ends_its_batch(run: Run, failure: str | None) -> None:
     """And what comes after it begins none."""
     batch = batch_of(run)
     run.apply(run.query.terminated(6_500_000, failure))
-    assert (batch.executed_ms, batch.end_ms, run.job.timeline.batch) == (-1, 6_500_000, None)
+    assert (batch.executed_ms, batch.end_ms, run.job.course.timeline.batch) == (-1, 6_500_000, None)
     run.apply(Execution(run.ids, run.plan, run.query.describe()).start())
-    assert run.job.timeline.batch is None
+    assert run.job.course.timeline.batch is None
 
 
 def test_second_run_has_a_timeline_of_its_own(run: Run) -> None:
@@ -115,11 +115,11 @@ def test_batch_job_is_one_batch() -> None:
     of = stage(ids, 1)
     model.apply([execution.start(5_000_000), execution.job(of)])
     [job] = model.jobs.values()
-    batch = job.timeline.batch
+    batch = job.course.timeline.batch
     assert batch is not None
     assert (batch.id, batch.begin_ms, batch.executed_ms) == (-1, 5_000_000, -1)
     model.apply([execution.end(5_000_900)])
-    assert (batch.executed_ms, batch.end_ms, job.timeline.batch) == (5_000_900, 5_000_900, None)
+    assert (batch.executed_ms, batch.end_ms, job.course.timeline.batch) == (5_000_900, 5_000_900, None)
     assert (job.state, model.faults) == ("FINISHED", [])
 
 
@@ -208,7 +208,7 @@ def test_runs_batches_do_not_pile_up(run: Run) -> None:
     """Of a run that goes on for weeks the batch under way is held, and executions that have ended as long as ever."""
     for _ in range(2 * model_module.ENDED_EXECUTIONS):
         run.apply(run.task(run.map_stage(1)).end(run.read(1, 1)), run.execution.end(), run.query.progress())
-        assert run.job.timeline.batch is None
+        assert run.job.course.timeline.batch is None
         run.begin()
     assert len(run.model._executions) == model_module.ENDED_EXECUTIONS + 1
     assert len(run.model._stages) == model_module.ENDED_EXECUTIONS

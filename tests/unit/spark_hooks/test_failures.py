@@ -46,7 +46,7 @@ class Broken(Run):
 
     @property
     def vertex_ids(self) -> dict[str, str]:
-        return {vertex.name: vertex.id for vertex in self.job.vertices.values()}
+        return {vertex.name: vertex.id for vertex in self.job.graph.vertices.values()}
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def test_failures_of_what_runs_in_foreach_batch_are_the_querys(broken: Broken) -
     broken.end_batch("x")
     broken.end("py4j.Py4JException: no")
     [top] = broken.told.latest
-    [vertex] = [vertex for vertex in broken.job.vertices.values() if vertex.id == top.vertex]
+    [vertex] = [vertex for vertex in broken.job.graph.vertices.values() if vertex.id == top.vertex]
     assert vertex.name == READER
     assert len(top.concurrent) == 1
 

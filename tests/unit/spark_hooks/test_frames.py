@@ -111,7 +111,7 @@ def test_unchanged_job_sends_no_columns(driver: Driver) -> None:
     _, job = driver.build()
     assert job.plan is None
     assert columns(job) == set()
-    assert all(vertex.subtasks is None for vertex in job.vertices)
+    assert all(vertex.subtasks is None for vertex in job.graph.vertices)
 
 
 def test_delta_holds_what_changed_since_the_acknowledged_frame(driver: Driver) -> None:
@@ -159,7 +159,7 @@ def test_start_over_sends_everything(driver: Driver) -> None:
         assert (application.base, job.base) == (0, 0)
         assert job.plan == first[1].plan
         assert columns(job) == columns(first[1])
-        assert any(vertex.subtasks for vertex in job.vertices)
+        assert any(vertex.subtasks for vertex in job.graph.vertices)
 
 
 def test_ended_job_is_told_until_it_is_acknowledged(driver: Driver) -> None:
@@ -219,7 +219,7 @@ def test_unknown_counts_are_absent(driver: Driver) -> None:
     reader = stage(driver.ids, 1, scopes=["HashAggregate"])
     driver.apply(driver.execution.job(reader), submitted(reader))
     _, job = driver.build()
-    last = job.vertices[-1]
+    last = job.graph.vertices[-1]
     assert names.NUM_BYTES_OUT not in {column.metric for column in last.columns}
     [busy] = [column for column in last.columns if column.metric == names.BUSY_TIME]
     assert str(busy.values().tolist()) == "[nan]"
@@ -391,9 +391,9 @@ def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.Mo
         ingest.push(codec.encode(list(sent)))
         driver.acknowledge(*sent)
         job = driver.model.jobs[driver.query.jid]
-        assert list(store.snapshot().job(job.jid).vertices) == list(job.vertices)
+        assert list(store.snapshot().job(job.jid).vertices) == list(job.graph.vertices)
         remembered = {key[0] for channel in driver.frames._channels.values() for key in channel.parts}
-    assert remembered == {*job.vertices, "plan", "observed", "configuration", "checkpoints", "failures"}
+    assert remembered == {*job.graph.vertices, "plan", "observed", "configuration", "checkpoints", "failures"}
 
 
 def test_native_metrics_travel_when_they_change(driver: Driver) -> None:

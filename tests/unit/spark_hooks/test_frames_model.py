@@ -87,7 +87,7 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
             found[operator, metric + "PerSecond"] = plain(rates[:, column])
     found.setdefault(("", "numRecordsInPerSecond"), ["NaN"] * vertex.size)
     if vertex.inputs:
-        found["", "currentInputWatermark"] = [job.watermark_ms] * vertex.size
+        found["", "currentInputWatermark"] = [job.course.watermark_ms] * vertex.size
     for metric, values in time_columns(vertex).items():
         if not (ended and metric in TRANSIENT):
             found["", metric] = plain(values) + [ABSENT] * (vertex.size - len(values))
@@ -134,13 +134,19 @@ def times(vertex: JobVertex) -> tuple[list[int], ...]:
 
 
 def coordinators(job: Job, vertex: JobVertex) -> dict[str, Any]:
-    return {operator: told for (owner, operator), told in job.coordinators().items() if owner == vertex.id}
+    return {operator: told for (owner, operator), told in job.course.coordinators().items() if owner == vertex.id}
 
 
 def graph(job: Job) -> list[tuple[str, str, bool, list[str], list[str]]]:
     return [
-        (vertex.id, vertex.name, vertex.id in job.current, [one.id for one in vertex.operators], list(vertex.inputs))
-        for vertex in job.vertices.values()
+        (
+            vertex.id,
+            vertex.name,
+            vertex.id in job.graph.current,
+            [one.id for one in vertex.operators],
+            list(vertex.inputs),
+        )
+        for vertex in job.graph.vertices.values()
     ]
 
 
@@ -248,7 +254,7 @@ class Driver:
         checkpoints = job.checkpoints.told()
         now: dict[Any, Any] = {"plan": graph(job)} | ({"checkpoints": checkpoints} if job.kind == "STREAMING" else {})
         now |= {("checkpoint", each.id): each for each in checkpoints.changed}
-        for vertex in job.vertices.values():
+        for vertex in job.graph.vertices.values():
             now[vertex.id, "times"] = times(vertex)
             now[vertex.id, "coordinators"] = coordinators(job, vertex)
             now |= {(vertex.id, *key): values for key, values in expected_columns(job, vertex, ended=False).items()}
@@ -333,7 +339,7 @@ class Driver:
                 )
                 for one in held.vertices.values()
             ] == graph(job)
-            for vertex in job.vertices.values():
+            for vertex in job.graph.vertices.values():
                 one = held.vertices[vertex.id]
                 assert (one.size, one.parallelism, one.start_ms) == (vertex.size, vertex.parallelism, vertex.start_ms)
                 assert held_columns({"": one.columns, **one.operators}) == expected_columns(

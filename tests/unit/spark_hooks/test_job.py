@@ -195,15 +195,15 @@ def test_exchanges_of_all_plans_are_inputs() -> None:
     job = ran.model.jobs[ran.query.jid]
     joined = sink(ids, ids.node("Join", *(ids.shuffle(ids.node(name, scan(ids))) for name in ("One", "Two"))))
     graph: Graph = analyse(joined, "NoopTable")
-    job.merge(graph, own=True)
-    reader = job.vertices[graph.vertices[-1].id]
+    job.graph.merge(graph, own=True)
+    reader = job.graph.vertices[graph.vertices[-1].id]
     assert [exchange.source.name for exchange in reader.inputs.values()] == [
         "Source: RateStream -> One",
         "Source: RateStream -> Two",
     ]
-    revision = job.revision
-    job.merge(analyse(joined, "NoopTable"), own=True)
-    assert job.revision == revision
+    revision = job.graph.revision
+    job.graph.merge(analyse(joined, "NoopTable"), own=True)
+    assert job.graph.revision == revision
     assert len(reader.inputs) == 2
 
 

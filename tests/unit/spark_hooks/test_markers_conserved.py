@@ -180,14 +180,14 @@ class Life:
 
     def at_sinks(self, job: Job) -> int:
         """Markers in the windows and in the histograms of sinks; both hold them all."""
-        assert job.markers is not None
+        assert job.course.markers is not None
         windows = histograms = 0
-        for vertex in job.vertices.values():
+        for vertex in job.graph.vertices.values():
             sinks = {(operator.id,) for operator in vertex.operators if operator.sink}
-            for each in job.markers.latencies.latencies(vertex.id, vertex.size + 3, lambda key, state: True):
+            for each in job.course.markers.latencies.latencies(vertex.id, vertex.size + 3, lambda key, state: True):
                 if each.operators in sinks and each.source_subtask < 0 and each.source:
                     windows += int(np.frombuffer(each.counts, dtype="<i8").sum())
-            for found in job.markers.latencies.histograms(vertex.id, lambda key, state: True):
+            for found in job.course.markers.latencies.histograms(vertex.id, lambda key, state: True):
                 if found.operators in sinks:
                     histograms += int(np.frombuffer(found.total.counts, dtype="<i8").sum())
                     histograms += found.total.below + found.total.above

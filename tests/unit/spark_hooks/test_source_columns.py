@@ -65,10 +65,10 @@ class Reading(Run):
 
     def told(self, vertex: str = SOURCE) -> dict[str, list[int | None]]:
         """Metric of a source operator → its values, None where a subtask has none."""
-        [found] = [each for each in self.job.vertices.values() if each.name == vertex]
+        [found] = [each for each in self.job.graph.vertices.values() if each.name == vertex]
         [operator] = [each.id for each in found.operators if each.is_source]
         table: dict[str, list[int | None]] = {}
-        for group in groups(found, self.job.watermark_ms):
+        for group in groups(found, self.job.course.watermark_ms):
             for each in group.columns() if group.name == "sources" else ():
                 assert each.operator == operator
                 assert each.present is not None
@@ -127,8 +127,8 @@ def test_files_left_are_told_once() -> None:
     run.end(files(0))
     assert run.told()[names.UNREAD_FILES] == [4, None]
     assert names.PENDING_RECORDS not in run.told()
-    assert run.job.sources.unread_files == {"FileStreamSource[file:/data/in]": 4}
-    assert run.job.sources.intakes[0].position == (0, 4)
+    assert run.job.course.sources.unread_files == {"FileStreamSource[file:/data/in]": 4}
+    assert run.job.course.sources.intakes[0].position == (0, 4)
 
 
 def test_figure_that_is_known_no_more_is_taken_back() -> None:
@@ -149,7 +149,7 @@ def test_figures_of_a_source_that_cannot_be_told_any_more_are_taken_back() -> No
     run.begin()
     run.end(kafka(4, 10), sources=[kafka(4, 10), files(0)])
     assert run.told() == {names.SOURCE_IDLE_TIME: [None, None], names.PENDING_RECORDS: [None, None]}
-    assert run.job.coordinators() == {}
+    assert run.job.course.coordinators() == {}
 
 
 def test_lags_are_told_of_subtasks_that_ran() -> None:

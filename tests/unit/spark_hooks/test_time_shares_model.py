@@ -126,11 +126,11 @@ class Pipeline:
 
     def shares(self) -> list[tuple[int, int, int]]:
         """Busy, idle and back-pressured of subtask 0 of A, B and C, as far as they have run."""
-        told = [shares for vertex in self.job.vertices.values() if (shares := vertex.shares.shares()) is not None]
+        told = [shares for vertex in self.job.graph.vertices.values() if (shares := vertex.shares.shares()) is not None]
         return [(round(each.busy[0]), int(each.idle[0]), int(each.back_pressured[0])) for each in told]
 
     def column(self, place: int, metric: str) -> list[float]:
-        vertex = list(self.job.vertices.values())[place]
+        vertex = list(self.job.graph.vertices.values())[place]
         [found] = [told for group in groups(vertex, 0) for told in group.columns() if told.metric == metric]
         return found.values.tolist()
 
@@ -161,7 +161,7 @@ def test_healthy_batches_on_a_trigger_are_never_back_pressured() -> None:
     found = Pipeline(interval_ms=10_000)
     for number in range(9):
         found.batch(10_000 * number, 500, 2000, 500)
-        assert found.job.backlog.up is False
+        assert found.job.course.backlog.up is False
         assert all(pressed == 0 for _, _, pressed in found.shares())
         assert not any(found.column(place, names.IS_BACK_PRESSURED)[0] for place in range(3) if number)
     found.until(90_000)
@@ -173,7 +173,7 @@ def test_batches_that_run_past_their_slots_hold_up_what_feeds_them() -> None:
     found, at_ms, up = Pipeline(interval_ms=5000), 0, []
     for _ in range(4):
         at_ms = found.batch(at_ms, 500, 5500, 500)
-        up.append(found.job.backlog.up)
+        up.append(found.job.course.backlog.up)
     assert up == [False, False, True, True]
     assert found.column(0, names.ACCUMULATED_BACK_PRESSURED_TIME)[0] > 0
 
@@ -209,7 +209,7 @@ def test_before_the_first_tick_what_readers_want_is_not_a_number() -> None:
     found = Pipeline()
     execution = found.begin(0)
     found.run_stage(execution, 0, 0, 1000, 1000)
-    vertex = next(iter(found.job.vertices.values()))
+    vertex = next(iter(found.job.graph.vertices.values()))
     told = {each.metric: each for group in groups(vertex, 0) if group.name == "time" for each in group.columns()}
     assert told.keys() == {names.BUSY_TIME, names.BACK_PRESSURED_TIME}
     assert all(str(each.values.tolist()) == "[nan, nan]" for each in told.values())
@@ -242,7 +242,7 @@ def test_a_batch_job_has_accumulated_its_times_when_it_ends() -> None:
     found.run_stage(execution, 0, 100, 300, 400)
     found.apply(execution.end(START_MS + 1000))
     [job] = [each for each in found.model.jobs.values() if each.kind == "BATCH"]
-    times = next(iter(job.vertices.values())).shares.accumulated()
+    times = next(iter(job.graph.vertices.values())).shares.accumulated()
     assert [each.tolist() for each in times] == [[300, 400], [700, 600], [0, 0]]
 
 
@@ -358,7 +358,7 @@ class Anything:
         self.found.model.tick()
         now_ms = self.found.model.time.now_ms
         assert now_ms is not None
-        for vertex_id, vertex in self.found.job.vertices.items():
+        for vertex_id, vertex in self.found.job.graph.vertices.items():
             shares, times = vertex.shares.shares(), vertex.shares.accumulated()
             if shares is not None:
                 parts = (shares.busy + shares.idle + shares.back_pressured)[shares.present]
@@ -370,7 +370,9 @@ class Anything:
             for old, new in zip(before, self.seen[vertex_id], strict=False):
                 assert all(one <= other for one, other in zip(old, new, strict=True))
             # Whatever came before, once no batch is under way all time is told, but a backlogged source's.
-            if self.found.job.timeline.batch is None and not (vertex.is_source and self.found.job.backlog.up):
+            if self.found.job.course.timeline.batch is None and not (
+                vertex.is_source and self.found.job.course.backlog.up
+            ):
                 sums = [sum(row) for row in self.seen[vertex_id]]
                 then_ms, old_sums = self.quiet_ms.get(vertex_id, (now_ms, []))
                 assert all(new - old == now_ms - then_ms for old, new in zip(old_sums, sums, strict=False))
@@ -394,6 +396,6 @@ def test_the_three_shares_are_all_of_a_second_whatever_is_told(random: Random, s
     end_ms = driven.found.model.time.now_ms
     driven.found.apply(driven.found.query.terminated(driven.found.clock.now_ms()))
     for vertex_id, (then_ms, old_sums) in driven.quiet_ms.items():
-        times = driven.found.job.vertices[vertex_id].shares.accumulated()
+        times = driven.found.job.graph.vertices[vertex_id].shares.accumulated()
         sums = [sum(row) for row in zip(*(each.tolist() for each in times), strict=True)]
         assert all(new - old == end_ms - then_ms for old, new in zip(old_sums, sums, strict=False))

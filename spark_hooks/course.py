@@ -1,0 +1,184 @@
+"""The course of a run: what its micro-batches tell of time, shuffles, sources and latency as they go by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from spark_hooks import buffers
+from spark_hooks.alignment import align
+from spark_hooks.backlog import Backlog
+from spark_hooks.executors import Executors
+from spark_hooks.job_graph import JobGraph
+from spark_hooks.markers import Markers
+from spark_hooks.progress import Progress, moment
+from spark_hooks.shuffles import Shuffles
+from spark_hooks.sources import Sources
+from spark_hooks.spans import Spans
+from spark_hooks.steady import SteadyTime
+from spark_hooks.timeline import Batch, Timeline
+from spark_hooks.vertex import JobVertex
+from streamgauge import names, wire
+
+if TYPE_CHECKING:
+    from spark_hooks.stages import Execution, Stage
+
+NO_WATERMARK_MS = -(2**63)
+"""Source: Flink, `Watermark.UNINITIALIZED`."""
+
+
+class Course:
+    """
+    The micro-batches of one run, or a batch job as a single one. Times that it is told are wall times. Not thread safe.
+
+    A batch is looked at while it is under way, and settled when it has ended, each time as a whole: Spark may tell what
+    a stage executes, and when a batch was triggered, after the fact.
+
+    `watermark_ms` is the query's, NO_WATERMARK_MS before there is one.
+
+    Args:
+        graph: The job's.
+        trigger: In Spark's words, '' where unknown.
+        time: Turns wall times into steady ones.
+        executors: The application's.
+        markers: The run's latency markers; None where none are emitted.
+    """
+
+    def __init__(
+        self, graph: JobGraph, trigger: str, time: SteadyTime, executors: Executors, markers: Markers | None
+    ) -> None:
+        self.timeline = Timeline()
+        self.backlog = Backlog(trigger)
+        self.sources = Sources()
+        self.markers = markers
+        self.watermark_ms = NO_WATERMARK_MS
+        self._graph = graph
+        self._time = time
+        self._executors = executors
+
+    def begin(self, batch_id: int, time_ms: int, execution: Execution) -> None:
+        """An outermost execution of a micro-batch begins; −1 for a batch job."""
+        self._pass(self.timeline.begin(batch_id, self._time.of(time_ms), execution))
+
+    def executed(self, execution: Execution, time_ms: int) -> None:
+        """An outermost execution ended."""
+        self.timeline.executed(execution, self._time.of(time_ms))
+
+    def complete(self, event: Progress, trigger_ms: int) -> None:
+        """A micro-batch that was triggered at `trigger_ms` was committed."""
+        # Spark takes the duration from the wall clock too: together they are what that told at the batch's end.
+        end_ms = self._time.of(trigger_ms + event.duration_ms.get("triggerExecution", 0))
+        if self._time.now_ms is not None:
+            # Unless that was set meanwhile by so little that it was not seen.
+            end_ms = min(end_ms, self._time.now_ms)
+        passed, batch = self.timeline.complete(event.batch_id, self._time.of(trigger_ms), end_ms)
+        self._pass(passed)
+        self.sources.progress(event, batch, trigger_ms)
+        self.backlog.complete(batch, event, self.sources.unread_files)
+        self._settle(batch)
+        graph = self._graph
+        if self.markers is not None:
+            self.markers.settle(batch, event, graph.own, graph.revision, self.sources.positions)
+            self.markers.latencies.keep(graph.vertices)
+        # Spark's own watermark is 0 before there is one.
+        watermark_ms = moment(event.event_time, "watermark")
+        if watermark_ms is not None and watermark_ms > 0:
+            self.watermark_ms = watermark_ms
+        self.sources.match(graph.revision, graph.vertices, graph.own)
+        self._look_at_watermark()
+
+    def idle(self, time_ms: int) -> None:
+        """The query waits for rows."""
+        if self.markers is not None:
+            self.markers.idle(self._time.of(time_ms))
+
+    def end(self, time_ms: int) -> None:
+        """The run ended, and with it the batch under way."""
+        ended_ms = self._time.of(time_ms)
+        under_way = self.timeline.end(ended_ms)
+        if under_way is not None:
+            self._settle(under_way)
+        for vertex in self._graph.vertices.values():
+            vertex.shares.end(ended_ms)
+        if self.markers is not None:
+            self.markers.end(ended_ms)
+
+    def look(self) -> None:
+        """Bring what the batch under way tells of its shuffles up to now."""
+        if self.timeline.batch is not None:
+            self._look_at_shuffles(self.timeline.batch)
+
+    def tick(self) -> None:
+        """Look at everything and update all rates, once every 5 s."""
+        self.look()
+        for vertex in self._graph.vertices.values():
+            vertex.tick()
+        now_ms = self._time.now_ms
+        if now_ms is not None:
+            ran = {} if self.timeline.batch is None else self.timeline.batch.by_vertex()
+            self._look_at_time(now_ms, ran)
+            reading = [vertex for vertex_id, vertex in self._graph.vertices.items() if vertex_id in ran]
+            self.sources.wait(now_ms, reading)
+            self._look_at_watermark()
+
+    def metrics(self) -> dict[str, wire.Scalar]:
+        """Return the job's metrics of all this; what is not known is absent."""
+        found: dict[str, wire.Scalar] = {}
+        if self.backlog.up is not None:
+            found[names.BACKLOGGED] = self.backlog.up
+        if self._time.now_ms is not None:
+            found |= self.sources.metrics(self._time.now_ms, self.timeline.batch is not None)
+        if self.markers is not None:
+            found |= self.markers.metrics()
+        return found
+
+    def coordinators(self) -> dict[tuple[str, str], dict[str, wire.Scalar]]:
+        """Return what the driver itself knows of the query's sources, by vertex and operator id."""
+        return {
+            (vertex.id, operator): intake.metrics()
+            for vertex in self._graph.vertices.values()
+            for operator, intake in vertex.sources.intakes.items()
+        }
+
+    def _pass(self, batch: Batch | None) -> None:
+        """A batch, if any, has ended though nothing was told of its end."""
+        if batch is not None:
+            self._settle(batch)
+            if self.markers is not None:
+                self.markers.miss(batch)
+
+    def _settle(self, batch: Batch) -> None:
+        """A batch has ended; one whose progress never came is as backlogged as the one before it."""
+        self._look_at_shuffles(batch)
+        ran = batch.by_vertex()
+        for vertex in self._graph.vertices.values():
+            vertex.shares.settle(self._spans(batch, ran, vertex), vertex.size, bool(self.backlog.up))
+
+    def _look_at_shuffles(self, batch: Batch) -> None:
+        """Take in what a batch, which may have ended, tells of its shuffles."""
+        shuffles, vertices = Shuffles(batch, self._graph.vertices), self._graph.vertices.values()
+        over_ms = batch.executed_ms if batch.executed_ms >= 0 else batch.end_ms
+        align(shuffles, batch, vertices, self._time.now_ms if over_ms < 0 else over_ms)
+        for vertex in vertices:
+            vertex.buffers.fill(shuffles.ran(vertex.id), self._executors)
+            if over_ms >= 0:
+                vertex.buffers.empty()
+        if over_ms < 0:
+            buffers.queue(shuffles, vertices, self._executors)
+
+    def _look_at_time(self, now_ms: int, ran: Mapping[str, list[Stage]]) -> None:
+        """Tell every vertex what it does in the batch under way."""
+        batch, backlogged = self.timeline.batch, bool(self.backlog.up)
+        for vertex in self._graph.vertices.values():
+            spans = None if batch is None else self._spans(batch, ran, vertex)
+            vertex.shares.tick(now_ms, vertex.size, spans, backlogged, vertex.is_source)
+
+    def _spans(self, batch: Batch, ran: Mapping[str, list[Stage]], vertex: JobVertex) -> Spans:
+        waiting = vertex.parallelism if vertex.id in self._graph.current else 0
+        return Spans.of(batch, ran.get(vertex.id, ()), vertex.id, vertex.is_source, waiting)
+
+    def _look_at_watermark(self) -> None:
+        """See how far the watermark is behind the driver's clock, wall time, as event times are."""
+        now_ms = self._time.now_ms
+        if now_ms is not None and self.watermark_ms > NO_WATERMARK_MS:
+            self.sources.lag_behind(now_ms - self._time.shift_ms - self.watermark_ms)
