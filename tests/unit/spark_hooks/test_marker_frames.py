@@ -188,3 +188,36 @@ def test_no_markers_means_no_word_of_them() -> None:
 def test_settings_say_how_markers_are_emitted(settings: Settings, expected: Emission | None) -> None:
     """An interval of 0 emits none."""
     assert _emission(settings) == expected
+
+
+def dropped(driver: Driver, reason: str) -> int:
+    return int(driver.model.jobs[driver.query.jid].metrics()[names.MARKERS_DROPPED_BY[reason]])
+
+
+def test_the_querys_word_that_it_waits_drops_its_markers() -> None:
+    """No record waited for them."""
+    driver = Driver(Emission(1000))
+    driver.look(STARTED_MS + 9_500)
+    driver.apply(records.QueryIdle("q", driver.query.run_id, STARTED_MS + 9_500))
+    assert dropped(driver, "idle") == 10
+
+
+def test_a_batch_whose_end_was_not_told_ends_its_markers() -> None:
+    """Another one has begun: what the first has read is not known."""
+    driver = Driver(Emission(1000))
+    driver.query.batch += 1
+    lost = Execution(driver.ids, sink(driver.ids, scan(driver.ids)), driver.query.describe())
+    driver.apply(lost.start(STARTED_MS), lost.end(STARTED_MS + 500))
+    driver.batch(STARTED_MS + 1_000)
+    assert (dropped(driver, "ended"), driver.markers(driver.frame())) == (1, (2, 1, 0))
+
+
+def test_latencies_of_a_vertex_that_the_job_forgets_are_forgotten() -> None:
+    """Plans of user code come and go, and memory must not."""
+    driver = Driver(Emission(1000))
+    driver.batch(STARTED_MS)
+    job = driver.model.jobs[driver.query.jid]
+    assert job.markers is not None
+    job.markers.latencies._vertices["gone"] = {}
+    driver.batch(STARTED_MS + 1_000)
+    assert set(job.markers.latencies._vertices) == set(job.vertices)
