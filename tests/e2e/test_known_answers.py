@@ -27,6 +27,8 @@ pytestmark = pytest.mark.spark
 
 WITHIN = 0.15
 LOOK_S = 0.5
+TICK_S = 5
+"""How often the hooks settle time shares."""
 SLACK_S = 3.0
 """What a busy machine may take for a frame to arrive."""
 
@@ -135,6 +137,12 @@ class Watched:
         [found] = self._rest.get(f"{self.base}/vertices/{self.vertices[vertex]}/subtasks/metrics?get={metric}")
         return {name: float(value) for name, value in found.items() if name != "id"}
 
+    def busy_share(self, vertex: int) -> float:
+        """The same as `busy_share` of the batches, from accumulated times as of the last tick."""
+        columns = (names.ACCUMULATED_BUSY_TIME, names.ACCUMULATED_IDLE_TIME, names.ACCUMULATED_BACK_PRESSURED_TIME)
+        busy, idle, pressed = (sum(self.column(vertex, metric)) for metric in columns)
+        return busy / (busy + idle + pressed)
+
     def pressure(self, vertex: int) -> dict[str, Any]:
         found: dict[str, Any] = self._rest.get(f"{self.base}/vertices/{self.vertices[vertex]}/backpressure")
         return found
@@ -187,6 +195,12 @@ def busy_ms(batches: list[Batch], vertex: int) -> dict[int, int]:
     return found
 
 
+def busy_share(batches: list[Batch], vertex: int) -> float:
+    """The part of its subtasks' time, from the first batch's begin to the last one's end, that a vertex was busy."""
+    busy = busy_ms(batches, vertex)
+    return sum(busy.values()) / len(busy) / (batches[-1].end_ms - batches[0].begin_ms)
+
+
 def test_a_marker_waits_half_a_trigger_and_the_batch(known: Driver, collector: Collector, agree: Agree) -> None:
     """Under a trigger of 5 s the median at the sink is half of it, and the batch's own time."""
     with known.running("triggered") as run:
@@ -217,13 +231,13 @@ def test_swamped_second_vertex_holds_up_the_first(known: Driver, collector: Coll
         wait_for(run, 6)
         early, first = watched.settled(watched.latency)
         wait_for(run, 11)
-        late, (last, told, high, busy, spent) = watched.settled(
+        late, (last, told, high, busy, share) = watched.settled(
             lambda: (
                 watched.latency(),
                 watched.told(),
                 watched.pressure(0),
                 [max(watched.ratios(vertex, "busyRatio")) for vertex in (0, 1)],
-                [watched.column(vertex, names.ACCUMULATED_BUSY_TIME) for vertex in (0, 1)],
+                watched.busy_share(1),
             )
         )
         screen = top(collector.url, run.name)
@@ -236,16 +250,12 @@ def test_swamped_second_vertex_holds_up_the_first(known: Driver, collector: Coll
     marked = [line for line in screen.splitlines() if "(bottleneck)" in line]
     assert len(marked) == 1, screen
     assert watched.names[1].split(" -> ")[0] in marked[0]
-    for vertex in (0, 1):
-        agree(f"busy ms of vertex {vertex}", sum(busy_ms(late, vertex).values()), sum(spent[vertex]))
+    agree("share of time that vertex 1 was busy", busy_share(late, 1), share)
     assert last["latency"]["max-ms"] > first["latency"]["max-ms"]
     for look, batches, told_then in (("first", early, first), ("last", late, last)):
         for percentile, key in ((50, "p50-ms"), (100, "max-ms")):
             expected_ms = float(np.percentile(run.marker_latencies(batches), percentile))
             agree(f"{look} {key} at the sink: backlog and batches", expected_ms, told_then["latency"][key])
-        # A marker stands behind all that came until its batch was planned: it is later than a row, and never earlier.
-        rows_ms = float(np.percentile(run.row_latencies(batches), 100))
-        assert told_then["latency"]["max-ms"] >= rows_ms * (1 - WITHIN), (look, rows_ms)
 
 
 def top(url: str, job: str) -> str:
@@ -262,14 +272,12 @@ def test_swamped_single_vertex_holds_up_nobody(known: Driver, collector: Collect
         while len(run.batches()) < 7:
             levels.add(watched.pressure(0).get("backpressureLevel"))
             time.sleep(LOOK_S)
-        batches, (told, spent) = watched.settled(
-            lambda: (watched.told(), watched.column(0, names.ACCUMULATED_BUSY_TIME))
-        )
+        batches, (told, share) = watched.settled(lambda: (watched.told(), watched.busy_share(0)))
     assert "high" not in levels
     assert told["backlogged"] is True
     assert told["bottleneck"]["id"] == watched.vertices[0]
     assert told["bottleneck"]["busy-ratio"] > 0.5
-    agree("busy ms", sum(busy_ms(batches, 0).values()), sum(spent))
+    agree("share of time that the vertex was busy", busy_share(batches, 0), share)
 
 
 def test_healthy_batches_hold_up_nobody(known: Driver, collector: Collector, agree: Agree) -> None:
@@ -282,6 +290,7 @@ def test_healthy_batches_hold_up_nobody(known: Driver, collector: Collector, agr
             told = watched.told()
             looks.append((max(ratios), told["backlogged"], told["bottleneck"]))
             time.sleep(LOOK_S)
+        time.sleep(TICK_S + LOOK_S)
         batches, spent = watched.settled(lambda: watched.column(1, names.ACCUMULATED_BUSY_TIME))
     assert not [look for look in looks if look[0] > 0], looks
     assert not [look for look in looks if look[1] is True or look[2] is not None], looks
@@ -313,7 +322,8 @@ def test_skewed_key_keeps_one_subtask_busy(known: Driver, collector: Collector, 
     skew = min(100.0, 100 * float(np.mean(np.abs(np.array(rows) - mean))) / mean)
     agree("skew of records in, %", skew, told["skew"], within=0.001)
     for subtask, ms in expected.items():
-        agree(f"busy ms of subtask {subtask}", ms, spent[subtask], least=30 * len(batches))
+        part = spent[subtask] / sum(spent)
+        agree(f"subtask {subtask}'s part of the time busy", ms / sum(expected.values()), part, least=0.03)
     share = expected[hot] / (batches[-1].end_ms - run.start_ms)
     agree("share that the hot subtask was busy", share, busy[hot])
     assert [subtask for subtask, ratio in enumerate(busy) if ratio > busy[hot] / 2] == [hot], busy
