@@ -246,7 +246,7 @@ def test_watermark_is_sparks(told: dict[str, str], watermark_ms: int) -> None:
     model, query = new_model(), Query(1)
     model.apply([query.started(), query.progress(eventTime=told)])
     assert model.faults == []
-    assert model.jobs[query.jid].watermark_ms == watermark_ms
+    assert model.jobs[query.jid].course.watermark_ms == watermark_ms
 
 
 def test_watermark_stays_where_a_batch_tells_none() -> None:
@@ -254,4 +254,4 @@ def test_watermark_stays_where_a_batch_tells_none() -> None:
     model, query = new_model(), Query(1)
     model.apply([query.started(), query.progress(eventTime={"watermark": "2026-11-21T10:00:59.250Z"})])
     model.apply([query.progress()])
-    assert model.jobs[query.jid].watermark_ms == 1_795_255_259_250
+    assert model.jobs[query.jid].course.watermark_ms == 1_795_255_259_250

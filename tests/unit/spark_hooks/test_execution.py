@@ -522,7 +522,7 @@ def test_plans_of_user_code_are_not_mistaken_for_the_streams() -> None:
 
 def test_user_code_that_plans_anew_in_every_batch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A literal of the batch in foreachBatch makes new vertices for ever; the oldest leave, the stream stays."""
-    monkeypatch.setattr("spark_hooks.job.VERTICES", 10)
+    monkeypatch.setattr("spark_hooks.job_graph.VERTICES", 10)
     run = ForeachBatch(shows_subtree=False)
     for batch in range(40):
         run.outer = Execution(run.ids, run.outer_plan, run.query.describe())

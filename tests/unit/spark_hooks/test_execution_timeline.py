@@ -66,7 +66,7 @@ def test_execution_of_no_batch_begins_none() -> None:
     model, ids, query = new_model(), Ids(), Query(1)
     description = query.describe().replace("batch = -1", "batch = init")
     model.apply([query.started(), Execution(ids, scan(ids), description).start()])
-    assert model.jobs[query.jid].timeline.batch is None
+    assert model.jobs[query.jid].course.timeline.batch is None
 
 
 def test_execution_that_a_batch_left_behind_is_of_no_batch(run: Run) -> None:

@@ -111,7 +111,7 @@ def test_unchanged_job_sends_no_columns(driver: Driver) -> None:
     _, job = driver.build()
     assert job.plan is None
     assert columns(job) == set()
-    assert all(vertex.subtasks is None for vertex in job.graph.vertices)
+    assert all(vertex.subtasks is None for vertex in job.vertices)
 
 
 def test_delta_holds_what_changed_since_the_acknowledged_frame(driver: Driver) -> None:
@@ -123,7 +123,7 @@ def test_delta_holds_what_changed_since_the_acknowledged_frame(driver: Driver) -
     _, lost = driver.build()
     _, again = driver.build()
     assert columns(lost) == columns(again)
-    source = next(iter(driver.model.jobs[driver.query.jid].vertices.values()))
+    source = next(iter(driver.model.jobs[driver.query.jid].graph.vertices.values()))
     operators = {operator.name: operator.id for operator in source.operators}
     assert columns(again) == {
         ("", names.NUM_RECORDS_IN),
@@ -159,7 +159,7 @@ def test_start_over_sends_everything(driver: Driver) -> None:
         assert (application.base, job.base) == (0, 0)
         assert job.plan == first[1].plan
         assert columns(job) == columns(first[1])
-        assert any(vertex.subtasks for vertex in job.graph.vertices)
+        assert any(vertex.subtasks for vertex in job.vertices)
 
 
 def test_ended_job_is_told_until_it_is_acknowledged(driver: Driver) -> None:
@@ -219,7 +219,7 @@ def test_unknown_counts_are_absent(driver: Driver) -> None:
     reader = stage(driver.ids, 1, scopes=["HashAggregate"])
     driver.apply(driver.execution.job(reader), submitted(reader))
     _, job = driver.build()
-    last = job.graph.vertices[-1]
+    last = job.vertices[-1]
     assert names.NUM_BYTES_OUT not in {column.metric for column in last.columns}
     [busy] = [column for column in last.columns if column.metric == names.BUSY_TIME]
     assert str(busy.values().tolist()) == "[nan]"
@@ -378,7 +378,7 @@ def test_failures_are_redacted_once(driver: Driver, monkeypatch: pytest.MonkeyPa
 
 def test_vertices_that_left_are_forgotten(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a job drops vertices the next plan is without them, and so is what is remembered of the collector."""
-    monkeypatch.setattr("spark_hooks.job.VERTICES", 4)
+    monkeypatch.setattr("spark_hooks.job_graph.VERTICES", 4)
     store = MetricStore()
     ingest = Ingest(store, driver.clock, Limits())
     remembered = set()

@@ -110,7 +110,7 @@ class Ran:
 
     @property
     def vertex(self):
-        [vertex] = self.model.jobs[self.query.jid].vertices.values()
+        [vertex] = self.model.jobs[self.query.jid].graph.vertices.values()
         return vertex
 
     def told(self) -> dict[str, list[int] | tuple[str, ...]]:
@@ -215,7 +215,7 @@ def test_vertices_come_sources_first() -> None:
     query.batch = 0
     model = new_model()
     model.apply([query.started(), Execution(ids, plan, query.describe()).start()])
-    assert [vertex.name for vertex in model.jobs[query.jid].vertices.values()] == [
+    assert [vertex.name for vertex in model.jobs[query.jid].graph.vertices.values()] == [
         "Source: RateStream -> Filter",
         "Aggregate -> Sink: Noop",
     ]

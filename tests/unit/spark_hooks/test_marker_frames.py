@@ -133,7 +133,7 @@ def test_latencies_are_told_anew_where_the_vertex_has_more_subtasks() -> None:
     driver = Driver(Emission())
     driver.batch(STARTED_MS)
     driver.acknowledged()
-    [vertex] = driver.model.jobs[driver.query.jid].vertices.values()
+    [vertex] = driver.model.jobs[driver.query.jid].graph.vertices.values()
     vertex.register(5)
     [told] = driver.frame().vertices
     assert {len(each.counts) for each in told.latencies} == {40}
@@ -217,7 +217,7 @@ def test_latencies_of_a_vertex_that_the_job_forgets_are_forgotten() -> None:
     driver = Driver(Emission(1000))
     driver.batch(STARTED_MS)
     job = driver.model.jobs[driver.query.jid]
-    assert job.markers is not None
-    job.markers.latencies._vertices["gone"] = {}
+    assert job.course.markers is not None
+    job.course.markers.latencies._vertices["gone"] = {}
     driver.batch(STARTED_MS + 1_000)
-    assert set(job.markers.latencies._vertices) == set(job.vertices)
+    assert set(job.course.markers.latencies._vertices) == set(job.graph.vertices)
