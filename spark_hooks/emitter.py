@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_hooks import file_positions
-from spark_hooks.offsets import reached
+from spark_hooks.offsets import between, reached
 from spark_hooks.progress import Source
 
 Integers = npt.NDArray[np.int64]
@@ -60,17 +61,54 @@ class _Due:
     subtasks: int
 
 
-class Waiting(NamedTuple):
-    """Marked times, steady, int64, of as many subtasks each, and the offset that a batch must reach to carry them."""
+class Stand(NamedTuple):
+    """Where a source stood at a batch's trigger, steady time."""
 
-    target: object
+    time_ms: int
+    latest: object
+
+
+class Waiting(NamedTuple):
+    """
+    Markers that one batch binds. A source is taken to grow evenly from one batch's trigger to the next one's.
+
+    Args:
+        marked_ms: Marked times, steady, int64, ascending.
+        subtasks: Of each, as many.
+        bound: Where the source stood at the batch's trigger.
+        before: At that of the batch before; None where that is not known: then the markers stand behind all that had
+            come until they were bound.
+    """
+
     marked_ms: Integers
     subtasks: int
+    bound: Stand
+    before: Stand | None
 
     @property
     def markers(self) -> int:
         """How many there are."""
         return self.marked_ms.size * self.subtasks
+
+    def part(self, times: slice) -> Waiting:
+        """Return some of the marked times alone."""
+        return self._replace(marked_ms=self.marked_ms[times])
+
+    def read(self, end: object) -> int:
+        """Return how many marked times, the oldest, a source has come past that has been read up to `end`."""
+        if reached(end, self.bound.latest) is not False:
+            return self.marked_ms.size
+        return bisect_left(
+            range(self.marked_ms.size), True, key=lambda place: reached(end, self._stood(place)) is False
+        )
+
+    def _stood(self, place: int) -> object:
+        """Return where the source stood at one of the marked times."""
+        if self.before is None:
+            return self.bound.latest
+        passed_ms = int(self.marked_ms[place]) - self.before.time_ms
+        share = passed_ms / max(self.bound.time_ms - self.before.time_ms, 1)
+        return between(self.before.latest, self.bound.latest, min(max(share, 0.0), 1.0))
 
 
 class Emitter:
@@ -91,6 +129,7 @@ class Emitter:
         self.subtasks = 1
         self._due: deque[_Due] = deque()
         self._waiting: deque[Waiting] = deque()
+        self._stood: Stand | None = None
         self.come_due(times)
 
     @property
@@ -132,17 +171,35 @@ class Emitter:
                 self._due.popleft()
             yield taken, due.subtasks
 
-    def bind(self, bound: Waiting) -> int:
+    def stand(self, latest: object, time_ms: int) -> tuple[Stand, Stand | None]:
+        """
+        Return where the source stands at a batch's trigger, and where it stood at that of the batch before.
+
+        Args:
+            latest: None where that is not known.
+        """
+        before, now = self._stood, Stand(time_ms, latest)
+        self._stood = None if latest is None else now
+        return now, before
+
+    def bind(self, waiting: Waiting) -> int:
         """Let markers wait, the oldest ones where there is no room for all; return how many are not let."""
         room = max(WAITING - sum(each.marked_ms.size for each in self._waiting), 0)
-        kept = bound._replace(marked_ms=bound.marked_ms[:room])
+        kept = waiting.part(slice(room))
         if kept.markers:
             self._waiting.append(kept)
-        return bound.markers - kept.markers
+        return waiting.markers - kept.markers
 
     def release(self, end: object) -> Iterator[Waiting]:
         """Yield the markers that a batch carries which ends at `end`, in the order in which they wait."""
-        while self._waiting and reached(end, self._waiting[0].target) is not False:
+        while self._waiting:
+            first = self._waiting[0]
+            times = first.read(end)
+            if times < first.marked_ms.size:
+                self._waiting[0] = first.part(slice(times, None))
+                if times:
+                    yield first.part(slice(times))
+                return
             yield self._waiting.popleft()
 
     def drop(self) -> int:

@@ -112,13 +112,15 @@ class Markers:
             return
         self.look(batch.begin_ms)
         bound, until = self._first_for(batch.begin_ms), self._until(batch.begin_ms)
+        positions = [position(source, files.get(place)) for place, source in enumerate(told.sources)]
         if until == self._open and not any(emitter.waits for emitter in self._emitters):
             # Most batches of a query that runs many a second are due to no marker.
+            for emitter, there in zip(self._emitters, positions, strict=False):
+                emitter.stand(there.latest, batch.begin_ms)
             self._pass(batch)
             return
         if revision != self._revision:
             self._revision, self._routes = revision, Routes(own)
-        positions = [position(source, files.get(place)) for place, source in enumerate(told.sources)]
         # Where nothing is told of any source, the rows of the batch are theirs.
         positions = positions or [Position(told.num_input_rows > 0, None, None, told.num_input_rows)]
         while len(self._emitters) < len(positions):
@@ -131,11 +133,11 @@ class Markers:
             for waiting in emitter.release(there.end):
                 self._carry(travel, read, there, waiting)
             self._drop("idle", emitter.settle(bound - self._open))
-            number = bound
+            number, (now, before) = bound, emitter.stand(there.latest, batch.begin_ms)
             for times, subtasks in emitter.settle(until - bound):
                 marked_ms = self._start_ms + self._interval_ms * np.arange(number, number + times)
                 number += times
-                self._bind(emitter, travel, read, there, Waiting(there.latest, marked_ms, subtasks))
+                self._bind(emitter, travel, read, there, Waiting(marked_ms, subtasks, now, before))
         for emitter in self._emitters[len(positions) :]:
             self._drop("lost", emitter.settle(until - self._open))
         self._pass(batch)
@@ -207,10 +209,14 @@ class Markers:
 
     def _bind(self, emitter: Emitter, travel: Travel, read: Sequence[Scan], there: Position, waiting: Waiting) -> None:
         """Settle what markers wait for that a batch binds: for nothing, for this batch, or for a later one."""
-        if there.latest is not None and reached(there.end, there.latest) is False:
+        behind = there.latest is not None and reached(there.end, there.latest) is False
+        if there.moved:
+            times = waiting.read(there.end) if behind else waiting.marked_ms.size
+            if times:
+                self._carry(travel, read, there, waiting.part(slice(times)))
+            waiting = waiting.part(slice(times, None))
+        if behind:
             self._dropped["crowded"] += emitter.bind(waiting)
-        elif there.moved:
-            self._carry(travel, read, there, waiting)
         else:
             self._dropped["idle"] += waiting.markers
 

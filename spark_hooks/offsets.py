@@ -55,6 +55,31 @@ def behind(end: object, latest: object) -> dict[Path, int] | None:
     return found
 
 
+def between(before: object, after: object, share: float) -> object:
+    """
+    Return where a source stood on its way from one offset to another.
+
+    Args:
+        before, after: As for `reached`.
+        share: 0 to 1, how much of the way lay behind it.
+
+    Returns:
+        For numbers the one in between, rounded up, for maps those of each part. `after` where the two cannot be
+        compared; likewise for a part that `before` lacks, and for one that went back.
+    """
+    before, after = _read(before), _read(after)
+    return after if behind(before, after) is None else _between(before, after, share)
+
+
+def _between(before: object, after: object, share: float) -> object:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {key: _between(before.get(key), part, share) for key, part in after.items()}
+    one, other = _number(before), _number(after)
+    if one is None or other is None or other <= one:
+        return after
+    return one + math.ceil((other - one) * share)
+
+
 def _maps(one: object, other: object) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)
 

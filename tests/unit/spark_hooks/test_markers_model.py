@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
@@ -33,13 +35,23 @@ def _reached(end: object, target: object) -> bool | None:
     return True if end == target else None
 
 
+def _between(before: object, after: object, way: Fraction) -> object:
+    """Where a source stood that grew evenly; `after` where that cannot be told."""
+    if isinstance(before, int) and isinstance(after, int):
+        return before + math.ceil((after - before) * way)
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {partition: _between(before[partition], after[partition], way) for partition in after}
+    return after
+
+
 @dataclass
 class SlowModel:
     """
     The rules in words: the first trigger at or after the marked time binds it. It is the next slot, or without an
     interval the marked time itself, or the running batch's end if that is later, or an earlier one where a batch began.
-    Where no batch began within 100 ms, it is dropped. A batch that told where the source stands binds it to that; the
-    first batch that reaches it carries it.
+    Where no batch began within 100 ms, it is dropped. Where a batch has not read all that the source had, the marker
+    stands where the source stood at the marked time, which grew evenly since the batch before; the first batch that
+    reaches that carries it.
     """
 
     slot_ms: int
@@ -47,6 +59,7 @@ class SlowModel:
     markers: list[Marker] = field(default_factory=list)
     latencies: list[int] = field(default_factory=list)
     busy_until_ms: int = -1
+    before: tuple[int, object] | None = None
 
     def look(self, now_ms: int) -> None:
         while len(self.markers) * self.interval_ms <= now_ms:
@@ -67,12 +80,22 @@ class SlowModel:
                 if self.trigger_ms(marker) < begin_ms - TOLERANCE_MS:
                     marker.fate = "idle"
                 elif latest is not None and _reached(end, latest) is False:
-                    marker.fate, marker.target = "waiting", latest
+                    marker.fate, marker.target = "waiting", self.stood(marker, begin_ms, latest)
+                    if start != end and _reached(end, marker.target) is not False:
+                        self.carry(marker, executed_ms)
                 elif start == end:
                     marker.fate = "idle"
                 else:
                     self.carry(marker, executed_ms)
         self.busy_until_ms = end_ms
+        self.before = None if latest is None else (begin_ms, latest)
+
+    def stood(self, marker: Marker, begin_ms: int, latest: object) -> object:
+        if self.before is None:
+            return latest
+        before_ms, before = self.before
+        way = Fraction(marker.marked_ms - before_ms, max(begin_ms - before_ms, 1))
+        return _between(before, latest, min(max(way, Fraction(0)), Fraction(1)))
 
     def carry(self, marker: Marker, executed_ms: int) -> None:
         marker.fate = "recorded"

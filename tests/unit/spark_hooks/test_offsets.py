@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_hooks.offsets import DEPTH, behind, reached
+from spark_hooks.offsets import DEPTH, behind, between, reached
 
 
 def deep(levels: int, value: int = 1) -> object:
@@ -105,3 +105,27 @@ def test_the_two_agree_on_any_json(end: object, latest: object) -> None:
     ahead = behind(end, latest)
     assert reached(end, latest) is (None if ahead is None else all(distance == 0 for distance in ahead.values()))
     assert ahead is None or all(distance >= 0 for distance in ahead.values())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share", "found"),
+    [
+        (10, 20, 0.0, 10),
+        (10, 20, 0.25, 13),
+        (10, 20, 1.0, 20),
+        ("10", "20", 0.5, 15),
+        (20, 10, 0.5, 10),
+        ({"t": {"0": 4, "1": 10}}, {"t": {"0": 8, "1": 10}}, 0.5, {"t": {"0": 6, "1": 10}}),
+        ({"t": {"0": 4}}, {"t": {"0": 8, "1": 6}}, 0.5, {"t": {"0": 6, "1": 6}}),
+        ('{"t": {"0": 4}}', {"t": {"0": 8}}, 0.5, {"t": {"0": 6}}),
+        (None, 20, 0.5, 20),
+        ("here", "there", 0.5, "there"),
+        ({"t": "here"}, {"t": "there"}, 0.5, {"t": "there"}),
+        (2**62, 2**62 + 4, 0.5, 2**62 + 2),
+    ],
+)
+def test_between_two_offsets_lies_where_a_source_stood(
+    before: object, after: object, share: float, found: object
+) -> None:
+    """Numbers part by part, rounded up; the later one where nothing else can be told."""
+    assert between(before, after, share) == found
