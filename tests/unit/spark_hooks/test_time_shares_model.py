@@ -369,8 +369,8 @@ class Anything:
             self.seen[vertex_id] = list(zip(*(each.tolist() for each in times), strict=True))
             for old, new in zip(before, self.seen[vertex_id], strict=False):
                 assert all(one <= other for one, other in zip(old, new, strict=True))
-            # Whatever came before, once no batch is under way all time is told, but a backlogged source's.
-            if self.found.job.timeline.batch is None and not (vertex.is_source and self.found.job.backlog.up):
+            # Whatever came before, once no batch is under way all time is told; a source's when the run has ended.
+            if self.found.job.timeline.batch is None and not vertex.is_source:
                 sums = [sum(row) for row in self.seen[vertex_id]]
                 then_ms, old_sums = self.quiet_ms.get(vertex_id, (now_ms, []))
                 assert all(new - old == now_ms - then_ms for old, new in zip(old_sums, sums, strict=False))
@@ -393,7 +393,20 @@ def test_the_three_shares_are_all_of_a_second_whatever_is_told(random: Random, s
     driven.tick()
     end_ms = driven.found.model.time.now_ms
     driven.found.apply(driven.found.query.terminated(driven.found.clock.now_ms()))
-    for vertex_id, (then_ms, old_sums) in driven.quiet_ms.items():
-        times = driven.found.job.vertices[vertex_id].shares.accumulated()
-        sums = [sum(row) for row in zip(*(each.tolist() for each in times), strict=True)]
-        assert all(new - old == end_ms - then_ms for old, new in zip(old_sums, sums, strict=False))
+    for vertex in driven.found.job.vertices.values():
+        sums = [sum(row) for row in zip(*(each.tolist() for each in vertex.shares.accumulated()), strict=True)]
+        assert sums == [end_ms - since_ms for since_ms in vertex.shares._since_ms.tolist()]
+
+
+def test_what_a_source_was_held_before_the_first_backlogged_batch_was_known_is_told() -> None:
+    """A tick between its trigger and its first execution sees no batch."""
+    found = Pipeline()
+    found.batch(0, 1000, 1000, 1000)
+    execution = found.begin(6000)
+    found.run_stage(execution, 0, 6000, 1000, 1000)
+    found.complete(execution, 4000, 8000, sources=MORE)
+    found.until(20_000)
+    found.apply(found.query.terminated(START_MS + 20_000))
+    assert found.column(0, names.ACCUMULATED_BACK_PRESSURED_TIME) == [3000, 3000]
+    assert found.column(0, names.ACCUMULATED_BUSY_TIME) == [2000, 2000]
+    assert found.column(0, names.ACCUMULATED_IDLE_TIME) == [15_000, 15_000]
