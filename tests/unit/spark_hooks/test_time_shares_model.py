@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from spark_hooks import records
+from spark_hooks import plan, records
 from spark_hooks.job import Job
 from spark_hooks.records import PlanNode
 from spark_hooks.vertex_columns import groups
@@ -405,8 +405,37 @@ def test_what_a_source_was_held_before_the_first_backlogged_batch_was_known_is_t
     execution = found.begin(6000)
     found.run_stage(execution, 0, 6000, 1000, 1000)
     found.complete(execution, 4000, 8000, sources=MORE)
-    found.until(20_000)
-    found.apply(found.query.terminated(START_MS + 20_000))
+    found.apply(found.query.terminated(START_MS + 8000))
     assert found.column(0, names.ACCUMULATED_BACK_PRESSURED_TIME) == [3000, 3000]
     assert found.column(0, names.ACCUMULATED_BUSY_TIME) == [2000, 2000]
-    assert found.column(0, names.ACCUMULATED_IDLE_TIME) == [15_000, 15_000]
+    assert found.column(0, names.ACCUMULATED_IDLE_TIME) == [3000, 3000]
+
+
+def test_a_source_that_joins_a_broadcast_is_a_source() -> None:
+    """A broadcast is no stream of records."""
+    found = Pipeline()
+    found.batch(0, 1000, 1000, 1000)
+    first, second, _ = found.job.vertices.values()
+    assert (first.is_source, second.is_source) == (True, False)
+    [shuffle] = second.inputs.values()
+    first.inputs["other"] = plan.Exchange("BroadcastExchange", "", {}, shuffle.source, ())
+    assert first.is_source
+
+
+def test_a_task_that_is_launched_again_has_not_waited_for_a_slot_meanwhile() -> None:
+    """Its first attempt had one."""
+    found = Pipeline()
+    execution, told = found.begin(0), stage(found.ids, 2, shuffles=True)
+    found.apply(execution.job(told), submitted(told))
+    tasks = [
+        Task(found.ids, told, partition, attempt, launch_ms=START_MS + launch_ms)
+        for partition, attempt, launch_ms in ((0, 0, 0), (1, 0, 1000), (1, 1, 3000))
+    ]
+    said = updates(execution.plan, {"MicroBatchScan": 5})
+    found.apply(*(task.start() for task in tasks), tasks[1].end(succeeded=False, took_ms=1000))
+    found.apply(tasks[0].end(said, took_ms=4000), tasks[2].end(said, took_ms=1000))
+    found.apply(records.StageCompleted(told.stage, 0, START_MS + 4000, None))
+    found.complete(execution, 0, 4000)
+    found.until(5000)
+    assert found.column(0, names.SLOT_WAIT_TIME) == [0, 200]
+    assert found.column(0, names.BUSY_TIME) == [800, 800]
