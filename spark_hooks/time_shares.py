@@ -13,6 +13,12 @@ from spark_hooks.spans import Flags, Spans, Spent, Whole
 SNAPSHOTS = 13
 """Of 12 spans of 5 s. Source: Flink, `TimerGauge`."""
 
+PLANNING_MS = 5000
+"""
+From a batch's trigger to its first execution; longer ones are rare. A source that keeps up has its idle time
+accumulated that much later, for the next batch may have begun already, and turn out to be backlogged.
+"""
+
 _BUSY, _SLOT_WAIT, _BACK_PRESSURED = range(3)
 _IDLE = 1
 """Takes the slot wait's place where times are accumulated: that is a part of the busy time."""
@@ -91,8 +97,9 @@ class TimeShares:
         self.is_back_pressured = np.zeros(self.size, dtype=np.bool_) if spent is None else spent.is_held & backlogged
         # What a held subtask was is not known before the batch has ended.
         unknown: Whole | int = 0 if spent is None else spent.held
-        if is_source and backlogged:
-            unknown = unknown + np.maximum(begin_ms - self._from_ms(), 0)
+        if is_source:
+            before = np.maximum(begin_ms - self._from_ms(), 0)
+            unknown = unknown + (before if backlogged else np.minimum(before, PLANNING_MS))
         self._accumulate(now_ms, self._sum(spent, False), unknown)
         self.revision += 1
 

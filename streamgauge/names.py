@@ -30,7 +30,7 @@ ACCUMULATED_BACK_PRESSURED_TIME = "accumulateBackPressuredTimeMs"
 IS_BACK_PRESSURED = "isBackPressured"
 CURRENT_INPUT_WATERMARK = "currentInputWatermark"
 
-TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME})
+TRANSIENT = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME, SLOT_WAIT_TIME})
 """Taken away when a job ends, as Flink's store does."""
 
 OUTPUT_QUEUE_LENGTH = "outputQueueLength"

@@ -135,21 +135,6 @@ class Run:
             found.append(batch.executed_ms - created)
         return np.concatenate(found)
 
-    def marker_latencies(self, batches: list[Batch]) -> Floats:
-        """
-        Latencies at the sink of markers due at any time, ms, of those that these batches carried.
-
-        A query without an interval binds a marker at once, or when the batch under way ends; it then stands behind all
-        rows that were there when the next batch was planned.
-        """
-        assert not self.known.trigger_ms
-        found = []
-        for due_ms in range(batches[0].begin_ms, batches[-1].begin_ms, MARKER_STEP_MS):
-            [binding, *_] = [batch for batch in batches if batch.begin_ms >= due_ms]
-            carriers = [batch for batch in batches if batch.id >= binding.id and batch.end >= binding.latest]
-            found += [batch.executed_ms - due_ms for batch in carriers[:1]]
-        return np.array(found, dtype=np.float64)
-
 
 class Driver:
     """A process of known_queries.py."""

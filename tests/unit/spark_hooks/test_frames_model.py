@@ -51,7 +51,12 @@ TOTALS = {
 }
 """A vertex's totals in the order of its counters, with the other name of each."""
 
-TRANSIENT = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
+TRANSIENT = (
+    "busyTimeMsPerSecond",
+    "idleTimeMsPerSecond",
+    "backPressuredTimeMsPerSecond",
+    "slotWaitTimeMsPerSecond",
+)
 WHOLE_SHARES = ("idleTimeMsPerSecond", "backPressuredTimeMsPerSecond", "slotWaitTimeMsPerSecond")
 ABSENT = "absent"
 

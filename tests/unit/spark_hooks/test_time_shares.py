@@ -158,8 +158,8 @@ def test_batches_that_overlap_count_once() -> None:
     found = TimeShares()
     found.settle(spans(0, 1000, work(0, 1000)), 1, False)
     found.settle(spans(500, 2000, work(500, 2000)), 1, False)
-    found.tick(2000, 1, None, False)
-    assert (told(found), accumulated(found)) == ([(1000.0, 0, 0, 0)], [(2000, 0, 0)])
+    found.tick(4000, 1, None, False)
+    assert (told(found), accumulated(found)) == ([(500.0, 500, 0, 0)], [(2000, 2000, 0)])
 
 
 # ---- DESIGN's words, millisecond by millisecond

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from spark_hooks import records
+from spark_hooks import plan, records
 from spark_hooks.job import Job
 from spark_hooks.records import PlanNode
 from spark_hooks.vertex_columns import groups
@@ -369,10 +369,8 @@ class Anything:
             self.seen[vertex_id] = list(zip(*(each.tolist() for each in times), strict=True))
             for old, new in zip(before, self.seen[vertex_id], strict=False):
                 assert all(one <= other for one, other in zip(old, new, strict=True))
-            # Whatever came before, once no batch is under way all time is told, but a backlogged source's.
-            if self.found.job.course.timeline.batch is None and not (
-                vertex.is_source and self.found.job.course.backlog.up
-            ):
+            # Whatever came before, once no batch is under way all time is told; a source's when the run has ended.
+            if self.found.job.course.timeline.batch is None and not vertex.is_source:
                 sums = [sum(row) for row in self.seen[vertex_id]]
                 then_ms, old_sums = self.quiet_ms.get(vertex_id, (now_ms, []))
                 assert all(new - old == now_ms - then_ms for old, new in zip(old_sums, sums, strict=False))
@@ -395,7 +393,49 @@ def test_the_three_shares_are_all_of_a_second_whatever_is_told(random: Random, s
     driven.tick()
     end_ms = driven.found.model.time.now_ms
     driven.found.apply(driven.found.query.terminated(driven.found.clock.now_ms()))
-    for vertex_id, (then_ms, old_sums) in driven.quiet_ms.items():
-        times = driven.found.job.graph.vertices[vertex_id].shares.accumulated()
-        sums = [sum(row) for row in zip(*(each.tolist() for each in times), strict=True)]
-        assert all(new - old == end_ms - then_ms for old, new in zip(old_sums, sums, strict=False))
+    for vertex in driven.found.job.graph.vertices.values():
+        sums = [sum(row) for row in zip(*(each.tolist() for each in vertex.shares.accumulated()), strict=True)]
+        assert sums == [end_ms - since_ms for since_ms in vertex.shares._since_ms.tolist()]
+
+
+def test_what_a_source_was_held_before_the_first_backlogged_batch_was_known_is_told() -> None:
+    """A tick between its trigger and its first execution sees no batch."""
+    found = Pipeline()
+    found.batch(0, 1000, 1000, 1000)
+    execution = found.begin(6000)
+    found.run_stage(execution, 0, 6000, 1000, 1000)
+    found.complete(execution, 4000, 8000, sources=MORE)
+    found.apply(found.query.terminated(START_MS + 8000))
+    assert found.column(0, names.ACCUMULATED_BACK_PRESSURED_TIME) == [3000, 3000]
+    assert found.column(0, names.ACCUMULATED_BUSY_TIME) == [2000, 2000]
+    assert found.column(0, names.ACCUMULATED_IDLE_TIME) == [3000, 3000]
+
+
+def test_a_source_that_joins_a_broadcast_is_a_source() -> None:
+    """A broadcast is no stream of records."""
+    found = Pipeline()
+    found.batch(0, 1000, 1000, 1000)
+    first, second, _ = found.job.graph.vertices.values()
+    assert (first.is_source, second.is_source) == (True, False)
+    [shuffle] = second.inputs.values()
+    first.inputs["other"] = plan.Exchange("BroadcastExchange", "", {}, shuffle.source, ())
+    assert first.is_source
+
+
+def test_a_task_that_is_launched_again_has_not_waited_for_a_slot_meanwhile() -> None:
+    """Its first attempt had one."""
+    found = Pipeline()
+    execution, told = found.begin(0), stage(found.ids, 2, shuffles=True)
+    found.apply(execution.job(told), submitted(told))
+    tasks = [
+        Task(found.ids, told, partition, attempt, launch_ms=START_MS + launch_ms)
+        for partition, attempt, launch_ms in ((0, 0, 0), (1, 0, 1000), (1, 1, 3000))
+    ]
+    said = updates(execution.plan, {"MicroBatchScan": 5})
+    found.apply(*(task.start() for task in tasks), tasks[1].end(succeeded=False, took_ms=1000))
+    found.apply(tasks[0].end(said, took_ms=4000), tasks[2].end(said, took_ms=1000))
+    found.apply(records.StageCompleted(told.stage, 0, START_MS + 4000, None))
+    found.complete(execution, 0, 4000)
+    found.until(5000)
+    assert found.column(0, names.SLOT_WAIT_TIME) == [0, 200]
+    assert found.column(0, names.BUSY_TIME) == [800, 800]
