@@ -20,7 +20,6 @@ from tests.e2e.known_queries import QUERIES, Known
 
 ROOT = Path(__file__).parents[2]
 END_S = 60
-MARKER_STEP_MS = 20
 
 Floats = npt.NDArray[np.float64]
 

@@ -123,7 +123,7 @@ def test_two_queries_at_once_do_not_share_figures(session: Session) -> None:
     filled = 0
     for (job, work), query, expected in zip(told, (first, second), kept, strict=True):
         assert sum(each["sink"]["numOutputRows"] for each in query.recentProgress) == expected
-        [sink] = [vertex for vertex in job.graph.vertices if vertex.name.endswith("Sink: Noop")]
+        [sink] = [vertex for vertex in job.vertices if vertex.name.endswith("Sink: Noop")]
         assert sink.rows["Sink: Noop.in"] == expected
         filling = job.vertex("Source: json -> Filter -> HashAggregate").rows.get("in", 0)
         # Files are read with the filter, so Spark counts what passed it.

@@ -166,7 +166,7 @@ def check_snapshot() -> Any:
             assert job.job.jid == jid
             assert (job.ended_ns is not None) == (job.state in wire.ENDED_STATES)
             held = 0
-            for vertex_id, vertex in job.graph.vertices.items():
+            for vertex_id, vertex in job.vertices.items():
                 assert vertex.vertex.id == vertex_id
                 assert 0 <= vertex.parallelism <= vertex.size
                 assert list(vertex.operators) == [operator.id for operator in vertex.vertex.operators]
@@ -211,14 +211,14 @@ def _check_latencies(job: JobState, vertex: VertexState) -> None:
     series = len(held.windows) + len(held.histograms)
     for key, window in held.windows.items():
         assert key.operator in vertex.operators
-        assert key.source in job.graph.vertices or (key.source, key.source_subtask) == ("", -1)
+        assert key.source in job.vertices or (key.source, key.source_subtask) == ("", -1)
         assert window.counts.shape == (vertex.size,)
         assert window.statistics.shape == (len(names.LATENCY_STATISTICS), vertex.size)
         assert not window.counts.flags.writeable
         assert not window.statistics.flags.writeable
     for operator, source in held.histograms:
         assert operator in vertex.operators
-        assert source in job.graph.vertices
+        assert source in job.vertices
     series += 12 * vertex.size * len({id(window) for window in held.windows.values()})
     for one in {id(one): one for one in held.histograms.values()}.values():
         series += 9 + sum(len(part.counts) // 8 for part in (one.total, one.queueing, one.processing))

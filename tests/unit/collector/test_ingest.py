@@ -33,7 +33,7 @@ def test_first_full_frame_is_accepted(collector, frames):
     assert job.restarts == 0
     assert job.first_start_ms == 1
     assert job.modified_ms == 1_000_000
-    assert job.graph.vertices[frames.VERTEX].columns["numRecordsIn"].values.tolist() == [1, 2]
+    assert job.vertices[frames.VERTEX].columns["numRecordsIn"].values.tolist() == [1, 2]
 
 
 def test_empty_push_changes_nothing(collector):

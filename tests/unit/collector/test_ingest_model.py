@@ -217,7 +217,7 @@ def _held(job) -> dict:
                 "latencies": {tuple(key): one.counts.tolist() for key, one in vertex.latencies.windows.items()},
                 "histograms": {key: _values(one) for key, one in vertex.latencies.histograms.items()},
             }
-            for vertex_id, vertex in job.graph.vertices.items()
+            for vertex_id, vertex in job.vertices.items()
         },
     }
 

@@ -68,7 +68,7 @@ def test_new_attempt_starts_from_its_own_frame(held, frames):
     app = msgspec.structs.replace(frames.APP, id="app-2")
     held.push(frames.frame(attempt=wire.Attempt(9, "run-2"), app=app))
     job = held.job()
-    assert job.graph.vertices[frames.VERTEX].size == 0
+    assert job.vertices[frames.VERTEX].size == 0
     assert (job.first_start_ms, job.restarts, job.app.id) == (1, 1, "app-2")
 
 
@@ -201,8 +201,8 @@ def test_transient_gauges_leave_when_the_job_ends(held, frames):
     held.clock.advance(7)
     held.push(_delta(frames, frames.figures(operators=(idle,)), job=ended))
     job = held.job()
-    assert list(job.graph.vertices[frames.VERTEX].columns) == ["numRecordsIn"]
-    assert list(job.graph.vertices[frames.VERTEX].operators[frames.OPERATOR]) == ["numRecordsIn"]
+    assert list(job.vertices[frames.VERTEX].columns) == ["numRecordsIn"]
+    assert list(job.vertices[frames.VERTEX].operators[frames.OPERATOR]) == ["numRecordsIn"]
     assert job.series == 4
     assert job.ended_ns == 7_000_000
     held.clock.advance(1)
