@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spark_hooks.offsets import behind
+from spark_hooks.offsets import reached
 from spark_hooks.progress import Progress, Source, milliseconds
 from spark_hooks.timeline import Batch
 from spark_hooks.triggers import interval_ms
@@ -90,8 +90,7 @@ class Backlog:
 
 
 def _has_more(source: Source) -> bool:
-    ahead = behind(source.end_offset, source.latest_offset) or {}
-    return any(ahead.values()) or any(_positive((source.metrics or {}).get(name)) for name in _KAFKA_BEHIND)
+    return reached(source.end_offset, source.latest_offset) is False or any(_positive((source.metrics or {}).get(name)) for name in _KAFKA_BEHIND)
 
 
 def _positive(text: str | None) -> bool:
