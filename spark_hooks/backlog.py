@@ -90,7 +90,9 @@ class Backlog:
 
 
 def _has_more(source: Source) -> bool:
-    return reached(source.end_offset, source.latest_offset) is False or any(_positive((source.metrics or {}).get(name)) for name in _KAFKA_BEHIND)
+    return reached(source.end_offset, source.latest_offset) is False or any(
+        _positive((source.metrics or {}).get(name)) for name in _KAFKA_BEHIND
+    )
 
 
 def _positive(text: str | None) -> bool:

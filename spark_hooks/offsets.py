@@ -26,7 +26,7 @@ def reached(end: object, target: object) -> bool | None:
         None where the two cannot be compared, as where Spark tells null: it does not know.
     """
     # A source that is read to its end says so in every batch, of each of its thousand partitions.
-    if end is not None and _equal(end, target):
+    if isinstance(end, dict) and _equal(end, target):
         return True
     ahead = behind(end, target)
     return None if ahead is None else not any(ahead.values())
