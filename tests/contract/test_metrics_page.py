@@ -62,7 +62,9 @@ def test_page_says_what_the_catalogue_says() -> None:
 def test_make_docs_makes_the_page() -> None:
     """The remedy that the message names."""
     root = PAGE.parents[1]
-    asked = subprocess.run(["make", "--dry-run", "docs"], cwd=root, capture_output=True, text=True, timeout=60)
+    asked = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", "docs"], cwd=root, capture_output=True, text=True, timeout=60
+    )
     assert asked.returncode == 0, asked.stderr
     assert asked.stdout.splitlines()[-1].endswith("/python -m docs.metrics")
 

@@ -24,6 +24,11 @@ import streamgauge
 from tests.contract.recordings import Answer
 
 
+def number(value: str) -> float:
+    """Return a metric's value; true is 1, and false 0."""
+    return float({"true": "1", "false": "0"}.get(value, value))
+
+
 class Rest:
     """Reads the service as a client would."""
 

@@ -17,7 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge import names
 from tests.e2e.attempts import FILES, driver, run
-from tests.e2e.conftest import Rest, eventually
+from tests.e2e.conftest import Rest, eventually, number
 from tests.e2e.event_log import EventLog
 from tests.e2e.figures import settings
 from tests.e2e.test_exact import SCHEMA, write
@@ -39,7 +39,7 @@ Poll = dict[str, list[float]]
 
 def poll(rest: Rest, jid: str, vertex: str) -> Poll:
     columns = rest.columns(jid, vertex)
-    return {metric: [float(column[each]) for each in sorted(column)] for metric, column in columns.items()}
+    return {metric: [number(column[each]) for each in sorted(column)] for metric, column in columns.items()}
 
 
 def watch(rest: Rest, name: str, going_on: Callable[[], Any]) -> tuple[str, list[tuple[Poll, Poll]]]:

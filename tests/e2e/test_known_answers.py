@@ -272,6 +272,7 @@ def test_swamped_single_vertex_holds_up_nobody(known: Driver, collector: Collect
         while len(run.batches()) < 7:
             levels.add(watched.pressure(0).get("backpressureLevel"))
             time.sleep(LOOK_S)
+        time.sleep(TICK_S + LOOK_S)
         batches, (told, share) = watched.settled(lambda: (watched.told(), watched.busy_share(0)))
     assert "high" not in levels
     assert told["backlogged"] is True

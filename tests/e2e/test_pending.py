@@ -16,7 +16,7 @@ from pyspark.sql.functions import col
 from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge import names
-from tests.e2e.conftest import Rest, eventually
+from tests.e2e.conftest import Rest, eventually, number
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +68,7 @@ def source_metrics(rest: Rest, name: str) -> dict[str, dict[int, float]]:
     for vertex in rest.get(f"/jobs/{job['jid']}")["vertices"] if job else ():
         for metric, values in rest.columns(job["jid"], vertex["id"]).items():
             if metric.startswith("Source__"):
-                found[metric] = {subtask: float(value) for subtask, value in values.items()}
+                found[metric] = {subtask: number(value) for subtask, value in values.items()}
     return found
 
 
@@ -77,7 +77,7 @@ def job_metrics(rest: Rest, name: str) -> dict[str, float]:
     assert job is not None
     path = f"/jobs/{job['jid']}/metrics"
     ids = ",".join(metric["id"] for metric in rest.get(path))
-    return {metric["id"]: float(metric["value"]) for metric in rest.get(f"{path}?get={ids}")}
+    return {metric["id"]: number(metric["value"]) for metric in rest.get(f"{path}?get={ids}")}
 
 
 def test_unread_files_count_down(attached: SparkSession, rest: Rest, folder: Path) -> None:

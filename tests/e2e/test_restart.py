@@ -55,8 +55,13 @@ def read_in(rest: Rest, job: dict[str, Any]) -> int:
 
 
 def ids(job: dict[str, Any], rest: Rest) -> list[Any]:
-    """Everything that a dashboard keeps a link to."""
-    return [(v["id"], v["name"], sorted(rest.columns(job["jid"], v["id"]))) for v in job["vertices"]]
+    """Everything that a dashboard keeps a link to; but what comes with time, as latencies and shares of it do."""
+    counted = ("numRecords", "numBytes", "numBuffers")
+
+    def columns(vertex: str) -> list[str]:
+        return sorted(name for name in rest.columns(job["jid"], vertex) if any(each in name for each in counted))
+
+    return [(vertex["id"], vertex["name"], columns(vertex["id"])) for vertex in job["vertices"]]
 
 
 def ended(rest: Rest, restarts: int) -> Any:
