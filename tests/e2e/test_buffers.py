@@ -39,7 +39,9 @@ Poll = dict[str, list[float]]
 
 def poll(rest: Rest, jid: str, vertex: str) -> Poll:
     columns = rest.columns(jid, vertex)
-    return {metric: [number(column[each]) for each in sorted(column)] for metric, column in columns.items()}
+    # Flink 1.2's form of a latency is a text.
+    figures = {metric: column for metric, column in columns.items() if not metric.endswith(f".{names.LATENCY}")}
+    return {metric: [number(column[each]) for each in sorted(column)] for metric, column in figures.items()}
 
 
 def watch(rest: Rest, name: str, going_on: Callable[[], Any]) -> tuple[str, list[tuple[Poll, Poll]]]:
