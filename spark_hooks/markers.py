@@ -126,7 +126,7 @@ class Markers:
         while len(self._emitters) < len(positions):
             self._emitters.append(Emitter(self._next - self._open))
         operators = ((vertex.id, operator) for vertex in own.values() for operator in vertex.operators)
-        found = scans(operators, [each.moved for each in positions])
+        found = scans(operators, [each.moved for each in positions], [source.description for source in told.sources])
         travel = Travel(batch, own, self._routes, self.latencies, self._random)
         for emitter, there, read in zip(self._emitters, positions, found, strict=False):
             emitter.grow(max((own[vertex_id].parallelism for vertex_id, _ in read), default=emitter.subtasks))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from spark_hooks.file_positions import Position
 from spark_hooks.intake import Intake
 from spark_hooks.keep_up import KeepUp
-from spark_hooks.operator_names import STREAM_SCANS
 from spark_hooks.plan import Operator
 from spark_hooks.progress import Progress, moment
 from spark_hooks.records import SourceBacklog
+from spark_hooks.scans import of_streams
 from spark_hooks.timeline import Batch
 from streamgauge import wire
 
@@ -142,7 +142,7 @@ class Sources:
         scans = sorted((found for found in operators if found[1].is_source), key=lambda found: found[1].leaf)
         if len(scans) != len(self.intakes):
             # Tables that a stream is joined with are scans too.
-            scans = [(vertex, scan) for vertex, scan in scans if scan.node in STREAM_SCANS]
+            scans = of_streams(scans, [intake.latest.description for intake in self.intakes])
         if len(scans) != len(self.intakes):
             return {}
         return {(vertex, scan.id): intake for (vertex, scan), intake in zip(scans, self.intakes, strict=True)}

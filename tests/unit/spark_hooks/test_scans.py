@@ -58,3 +58,28 @@ def test_scans_are_told_where_they_can_be(
 ) -> None:
     """From left to right; what cannot be told apart is no source's."""
     assert [[operator.id for _, operator in found] for found in scans(operators, moved)] == expected
+
+
+def files(identity: str, leaf: int, location: str) -> tuple[str, Operator]:
+    description = f"FileScan json [a#1] Format: JSON, Location: InMemoryFileIndex(1 paths)[{location}, ReadSchema: x"
+    return scan(identity, leaf, "Scan json", description)
+
+
+@pytest.mark.parametrize(
+    ("source", "location", "found"),
+    [
+        ("file:/data/in", "file:/data/in/0.json]", True),
+        ("file:/data/in/", "file:/data/in/0.json, file:/data/in/1.json]", True),
+        ("file:/data/in", "file:/data/in]", True),
+        ("file:/data/in/of/many/names", "file:/data/in/of/ma...", True),
+        ("file:/data/in*/day=[0-9]", "file:/data/in7/day=1/0.json]", True),
+        ("file:/data/in", "file:/data/inner/0.json]", False),
+        ("file:/data/in", "file:/data/other/0.json]", False),
+        ("file:/data/in", "file:/data/other/of/many...", False),
+    ],
+)
+def test_stream_of_files_is_told_from_a_table_of_files(source: str, location: str, found: bool) -> None:
+    """By where its files lie, as in a stream that is joined with a table that is read from files too."""
+    operators = [files("t", 0, "file:/tables/carriers.csv]"), files("s", 1, location)]
+    told = scans(operators, [True], [f"FileStreamSource[{source}]"])
+    assert [[operator.id for _, operator in each] for each in told] == [["s"] if found else []]

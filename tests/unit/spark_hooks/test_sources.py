@@ -221,3 +221,13 @@ def test_source_is_idle_since_it_was_last_read() -> None:
     assert [intake.figures.idle_ms for intake in sources.intakes] == [5600, 0]
     ended(sources, rows(0), rows(0), batch=1, begin_ms=6900, end_ms=7400)
     assert [intake.figures.idle_ms for intake in sources.intakes] == [6000, 6400]
+
+
+def test_stream_of_files_beside_a_table_of_files_is_known() -> None:
+    """By where its files lie."""
+    sources = Sources()
+    ended(sources, files(3, 0))
+    place = "Location: InMemoryFileIndex(1 paths)[file:{}/0.json], ReadSchema: x"
+    table, stream = scan("t", 0, "Scan csv"), scan("s", 1, "Scan json")
+    table.description, stream.description = place.format("/tables"), place.format("/data/in")
+    assert list(sources.matched([("v", table), ("v", stream)])) == [("v", "s")]
