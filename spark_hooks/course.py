@@ -76,15 +76,15 @@ class Course:
         self.sources.progress(event, batch, trigger_ms)
         self.backlog.complete(batch, event, self.sources.unread_files)
         self._settle(batch)
-        graph = self._graph
+        graph, own = self._graph, self._graph.own
         if self.markers is not None:
-            self.markers.settle(batch, event, graph.own, graph.revision, self.sources.positions)
+            self.markers.settle(batch, event, own, graph.revision, self.sources.positions)
             self.markers.latencies.keep(graph.vertices)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = moment(event.event_time, "watermark")
         if watermark_ms is not None and watermark_ms > 0:
             self.watermark_ms = watermark_ms
-        self.sources.match(graph.revision, graph.vertices, graph.own)
+        self.sources.match(graph.revision, graph.vertices, own)
         self._look_at_watermark()
 
     def idle(self, time_ms: int) -> None:
@@ -105,17 +105,20 @@ class Course:
 
     def look(self) -> None:
         """Bring what the batch under way tells of its shuffles up to now."""
-        if self.timeline.batch is not None:
-            self._look_at_shuffles(self.timeline.batch)
+        batch = self.timeline.batch
+        if batch is not None:
+            self._look_at_shuffles(batch, batch.by_vertex())
 
     def tick(self) -> None:
         """Look at everything and update all rates, once every 5 s."""
-        self.look()
+        batch = self.timeline.batch
+        ran = {} if batch is None else batch.by_vertex()
+        if batch is not None:
+            self._look_at_shuffles(batch, ran)
         for vertex in self._graph.vertices.values():
             vertex.tick()
         now_ms = self._time.now_ms
         if now_ms is not None:
-            ran = {} if self.timeline.batch is None else self.timeline.batch.by_vertex()
             self._look_at_time(now_ms, ran)
             reading = [vertex for vertex_id, vertex in self._graph.vertices.items() if vertex_id in ran]
             self.sources.wait(now_ms, reading)
@@ -149,14 +152,14 @@ class Course:
 
     def _settle(self, batch: Batch) -> None:
         """A batch has ended; one whose progress never came is as backlogged as the one before it."""
-        self._look_at_shuffles(batch)
         ran = batch.by_vertex()
+        self._look_at_shuffles(batch, ran)
         for vertex in self._graph.vertices.values():
             vertex.shares.settle(self._spans(batch, ran, vertex), vertex.size, bool(self.backlog.up))
 
-    def _look_at_shuffles(self, batch: Batch) -> None:
+    def _look_at_shuffles(self, batch: Batch, ran: Mapping[str, list[Stage]]) -> None:
         """Take in what a batch, which may have ended, tells of its shuffles."""
-        shuffles, vertices = Shuffles(batch, self._graph.vertices), self._graph.vertices.values()
+        shuffles, vertices = Shuffles(batch, ran, self._graph.vertices), self._graph.vertices.values()
         over_ms = batch.executed_ms if batch.executed_ms >= 0 else batch.end_ms
         align(shuffles, batch, vertices, self._time.now_ms if over_ms < 0 else over_ms)
         for vertex in vertices:

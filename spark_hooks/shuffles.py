@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -31,13 +31,14 @@ class Shuffles:
     Of several stages that executed a vertex, as with two writes in foreachBatch, the latest one is meant.
 
     Args:
+        ran: The batch's stages, `Batch.by_vertex`.
         vertices: The job's.
     """
 
-    def __init__(self, batch: Batch, vertices: Mapping[str, JobVertex]) -> None:
+    def __init__(self, batch: Batch, ran: Mapping[str, Iterable[Stage]], vertices: Mapping[str, JobVertex]) -> None:
         self._vertices = vertices
         self._ran: dict[str, list[Ran]] = {}
-        for vertex_id, stages in batch.by_vertex().items():
+        for vertex_id, stages in ran.items():
             self._ran[vertex_id] = [
                 Ran(stage, bound) for stage in stages for bound in stage.vertices() if bound.vertex.id == vertex_id
             ]

@@ -43,7 +43,6 @@ class Batch:
         executed_ms: When its outermost execution ended.
         end_ms: When the trigger had done with it.
         start, end: Rows of the source that had been read before and after it.
-        latest: Rows that were there when it was planned.
         vertices: Tasks of each vertex, from the source.
     """
 
@@ -53,7 +52,6 @@ class Batch:
     end_ms: int
     start: int
     end: int
-    latest: int
     vertices: list[list[Task]]
 
 
@@ -100,7 +98,6 @@ class Run:
                         begin_ms + told["durationMs"]["triggerExecution"],
                         int(source["startOffset"] or 0),
                         int(source["endOffset"]),
-                        int(source["latestOffset"]),
                         vertices[told["batchId"]],
                     )
                 )
