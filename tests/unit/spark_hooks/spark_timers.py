@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyspark.cloudpickle import dumps, loads
@@ -80,12 +80,9 @@ class SparkTimers:
         self.keys[repr(self.key)] = self.key
         return self.timers[repr(self.key)]
 
-    def batch(
-        self, rows: Iterable[tuple[Key, list[Any]]], now_ms: int, begin: Callable[[Any], None] = lambda processor: None
-    ) -> tuple[Any, list[Any]]:
+    def batch(self, rows: Iterable[tuple[Key, list[Any]]], now_ms: int) -> tuple[Any, list[Any]]:
         """Run a batch at a time of the mode's; return the task's processor as it ends, and what it put out."""
         processor = loads(self._pickled)
-        begin(processor)
         processor.init(Handle(self))
         values = TimerValues(5 if self._event_time else now_ms, now_ms if self._event_time else 0)
         out: list[Any] = []
