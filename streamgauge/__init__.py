@@ -9,11 +9,14 @@ Two lines in the driver:
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from streamgauge.version import __version__
 
-__all__ = ["__version__", "attach", "detach"]
+if TYPE_CHECKING:
+    from spark_hooks.timer_service import TimerService
+
+__all__ = ["TimerService", "__version__", "attach", "detach"]
 
 
 def attach(
@@ -90,3 +93,12 @@ def detach() -> None:
     from spark_hooks import agent
 
     agent.detach()
+
+
+def __getattr__(name: str) -> Any:
+    # A class, which no function of ours can stand for, and which only those need to load who use it.
+    if name == "TimerService":
+        from spark_hooks.timer_service import TimerService
+
+        return TimerService
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
