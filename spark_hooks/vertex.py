@@ -128,9 +128,9 @@ class Bound:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
 
-    `plan_vertex` is the plan's. `timers` is where its tasks' timers count, None where nowhere. `state` and `commits` are
-    the accumulators of the bytes of its state, and of the time it took to commit it, `fetch_waits` of the time that it
-    waited for shuffle blocks.
+    `plan_vertex` is the plan's. `timers` is where its tasks' timers count, None where nowhere. `state` and `commits`
+    are the accumulators of the bytes of its state, and of the time it took to commit it, `fetch_waits` of the time that
+    it waited for shuffle blocks.
     """
 
     def __init__(
