@@ -328,6 +328,7 @@ class Frames:
             coordinators=self._coordinators(channel, vertex.id, coordinators),
             latencies=tuple(_latencies(channel, job, vertex)),
             histograms=tuple(_histograms(channel, job, vertex)),
+            distributions=tuple(_distributions(channel, vertex)),
         )
 
     def _coordinators(
@@ -364,6 +365,15 @@ def _histograms(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire
     if job.course.markers is not None:
         held = job.course.markers.latencies
         yield from held.histograms(vertex.id, lambda key, state: channel.note((vertex.id, *key), state))
+
+
+def _distributions(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Distribution]:
+    """Yield the distributions that the collector may not have."""
+    timers = vertex.timers
+    if timers is not None and channel.note((vertex.id, "distribution", names.TIMER_LATENESS), timers.revision):
+        lateness = timers.lateness()
+        if lateness is not None:
+            yield lateness
 
 
 def _cut_within(text: str, chars: int) -> str:

@@ -14,6 +14,7 @@ from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS,
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
+from spark_hooks.vertex_timers import VertexTimers, has_timers
 from streamgauge import wire
 
 
@@ -21,7 +22,7 @@ class JobVertex:
     """
     A vertex over all batches of a run. Not thread safe.
 
-    Its counters' columns are (in, out) of each operator, then `TOTALS`.
+    Its counters' columns are (in, out) of each operator, then `TOTALS`. `timers` is None where no operator has any.
     """
 
     def __init__(self, vertex: plan.Vertex) -> None:
@@ -34,6 +35,8 @@ class JobVertex:
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
+        timed = [operator for operator in self.operators if has_timers(operator)]
+        self.timers = VertexTimers(timed, self.accumulators) if timed else None
         self.shares = TimeShares()
         self.buffers = Buffers()
         self.alignment = Alignment()
@@ -77,6 +80,8 @@ class JobVertex:
         self.views.register(rows)
         self.buffers.register(rows)
         self.alignment.register(rows)
+        if self.timers is not None:
+            self.timers.register(rows)
         unknown = np.full(more, -1, dtype=np.int64)
         self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
         self.executor_indices = np.concatenate([self.executor_indices, unknown])
@@ -105,6 +110,8 @@ class JobVertex:
         """Update the rates, and sample what is told as a mean, once every 5 s."""
         self.views.update(self.counters.shown())
         self.buffers.sample()
+        if self.timers is not None:
+            self.timers.tick()
 
 
 def flat(vertex: plan.Vertex) -> list[Terms | None]:
@@ -121,8 +128,9 @@ class Bound:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
 
-    `plan_vertex` is the plan's. `state` and `commits` are the accumulators of the bytes of its state, and of the time
-    it took to commit it, `fetch_waits` of the time that it waited for shuffle blocks.
+    `plan_vertex` is the plan's. `timers` is where its tasks' timers count, None where nowhere. `state` and `commits`
+    are the accumulators of the bytes of its state, and of the time it took to commit it, `fetch_waits` of the time that
+    it waited for shuffle blocks.
     """
 
     def __init__(
@@ -148,6 +156,9 @@ class Bound:
             for exchange in plan_vertex.reads
             if exchange.shuffles and FETCH_WAIT in exchange.metrics
         )
+        timed = (operator for operator in plan_vertex.operators if has_timers(operator))
+        counts = any(only is None or not only.isdisjoint(operator.rows) for operator in timed)
+        self.timers = vertex.timers if counts else None
         self._columns: dict[int, list[int]] = {}
         self._greatest: list[tuple[tuple[int, ...], int]] = []
         for column, found in zip(columns, flat(plan_vertex), strict=True):
