@@ -20,6 +20,6 @@ def standing_ms(watermark_ms: int, max_out_of_orderness_ms: int = 0) -> int | No
 
     Source: Flink's `BoundedOutOfOrdernessWatermarks`.
     """
-    if watermark_ms == END_MS or watermark_ms <= NONE_MS + max_out_of_orderness_ms + 1:
+    if watermark_ms >= END_MS or watermark_ms <= NONE_MS + max_out_of_orderness_ms + 1:
         return None
     return watermark_ms

@@ -147,7 +147,7 @@ def _least(states: Iterable[VertexState], metric: str) -> int:
         column = state.columns.get(metric)
         if column is not None:
             found += [int(value) for value in column.values[columns.subtasks(column)].tolist() if math.isfinite(value)]
-    return max(min(found, default=NONE_MS), NONE_MS)
+    return min(max(min(found, default=NONE_MS), NONE_MS), END_MS)
 
 
 def _spark(job: JobState, state: VertexState) -> int:
