@@ -81,11 +81,9 @@ def observed(found: TapRow) -> dict[str, object]:
     told: dict[str, object] = {"options": json.dumps(options), "rows": found.rows}
     told |= {"event_min": found.event_min_ms, "event_max": found.event_max_ms}
     if found.splits:
-        counted = [(place, split.rows) for place, split in enumerate(found.splits) if split.rows]
-        counted += [(-1, found.unwatched)] if found.unwatched else []
-        told["split_rows"] = [{"x": float(place), "y": float(rows)} for place, rows in counted]
+        told["split_rows"] = sum(split.rows for split in found.splits) + found.unwatched
         for place, split in enumerate(found.splits):
-            told |= {f"min_{place}": split.min_ms, f"max_{place}": split.max_ms}
+            told |= {f"rows_{place}": split.rows, f"min_{place}": split.min_ms, f"max_{place}": split.max_ms}
     if found.ingest_time:
         told |= {"delay_min": found.delay_min_ms, "delay_max": found.delay_max_ms}
         told["delays"] = [{"x": ms, "y": float(rows)} for ms, rows in found.delays.items()]
