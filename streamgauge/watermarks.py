@@ -78,7 +78,6 @@ class IdlenessTimer:
             return False
         if self._since_ms is None:
             self._since_ms = self._now_ms()
-            return False
         return self._now_ms() - self._since_ms > self._timeout_ms
 
 
