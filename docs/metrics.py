@@ -67,7 +67,6 @@ LEFT: tuple[Left, ...] = (
         (names.CURRENT_INPUT_WATERMARK, "currentOutputWatermark"),
         "The watermark told so far is the query's, and stands at the vertex.",
     ),
-    Left("operator", ("split.*.watermark.*",), "Spark's watermark is the query's, not a split's."),
     Left(
         "operator",
         ("numBytesIn", "numBytesInPerSecond", "numBytesOut", "numBytesOutPerSecond"),

@@ -5,6 +5,7 @@ StreamgaugeError
   SettingError                                   a setting that cannot be used
   HookError                                      the hooks cannot be attached
   ReadError                                      a collector's REST cannot be read
+  TapError                                       a stream cannot be tapped so
   CollectorError
     IngestError      MalformedFrame · UnsupportedVersion · InvalidName     400
                      Unauthorized 401 · NeedsFullFrame 409 · WrongType 415
@@ -30,6 +31,12 @@ class HookError(StreamgaugeError):
 class ReadError(StreamgaugeError):
     """
     A collector is not there, refuses, is none, or has no such job; the message says so and the remedy in one line.
+    """
+
+
+class TapError(StreamgaugeError):
+    """
+    A stream cannot be tapped so; the message names the argument or column, and the rule.
     """
 
 

@@ -25,6 +25,10 @@ OURS = {
     ("vertex", names.NUM_BYTES_SPILLED),
     ("vertex", names.NUM_BYTES_SPILLED + names.PER_SECOND),
     ("operator", names.UNREAD_FILES),
+    # Of record taps.
+    ("vertex", names.CURRENT_SPLIT_WATERMARK),
+    ("operator", names.RECORD_LATENCY),
+    ("operator", names.RECORD_QUEUEING),
     # Flink 1.2's.
     ("operator", names.LATENCY),
     *(
