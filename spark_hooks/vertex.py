@@ -22,7 +22,8 @@ class JobVertex:
     """
     A vertex over all batches of a run. Not thread safe.
 
-    Its counters' columns are (in, out) of each operator, then `TOTALS`. `timers` is None where no operator has any.
+    Its counters' columns are (in, out) of each operator, then `TOTALS`. `timers` is None where no operator has any,
+    `split_watermark_ms` where no tap is in it or before it.
     """
 
     def __init__(self, vertex: plan.Vertex) -> None:
@@ -41,6 +42,7 @@ class JobVertex:
         self.buffers = Buffers()
         self.alignment = Alignment()
         self.sources = SourceColumns()
+        self.split_watermark_ms: int | None = None
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)
