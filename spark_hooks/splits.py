@@ -71,17 +71,16 @@ class Splits:
         self._times = SplitTimes()
         self._clock_ms = NO_WATERMARK_MS
         self._risk_known = False
-        self._ended = False
 
     @property
     def watermark_ms(self) -> int:
         """Of all splits together, Unix time; NO_WATERMARK_MS before there is one, END_OF_INPUT_MS at the end."""
-        return END_OF_INPUT_MS if self._ended else self._combined.watermark_ms
+        return self._combined.watermark_ms
 
     @property
     def idle(self) -> bool:
         """Whether all splits are; not at the end of input."""
-        return self._combined.idle and not self._ended
+        return self._combined.idle
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,14 +131,15 @@ class Splits:
             finished: Its input has: no record is to come.
         """
         self._times.tick(now_ms)
-        self._ended = finished
+        if finished:
+            self._combined.end()
         self.revision += 1
 
     def channels(self) -> list[Channel]:
         """Return what each split tells those that read it."""
-        if self._ended:
-            return [Channel(name, END_OF_INPUT_MS, False) for name in self._splits]
         combined = self._combined
+        if combined.watermark_ms == END_OF_INPUT_MS:
+            return [Channel(name, END_OF_INPUT_MS, False) for name in self._splits]
         return [Channel(name, combined.watermark_of(name), combined.is_idle(name)) for name in self._splits]
 
     def columns(self) -> Iterator[wire.Column]:

@@ -143,8 +143,12 @@ class WatermarkMultiplexer:
         self._outputs[split].idle = True
 
     def combine(self) -> bool:
-        """Look at all splits; return whether the combined watermark has grown. Without any split nothing changes."""
-        if not self._outputs:
+        """
+        Look at all splits; return whether the combined watermark has grown.
+
+        Without any split nothing changes, nor after the end of input.
+        """
+        if not self._outputs or self.watermark_ms == END_OF_INPUT_MS:
             return False
         active = [output.watermark_ms for output in self._outputs.values() if not output.idle]
         self.idle = not active
@@ -154,9 +158,8 @@ class WatermarkMultiplexer:
         return True
 
     def end(self) -> None:
-        """The input has ended: no record can come that would be late."""
+        """The input has ended: no record can come that would be late. The splits keep what they had."""
         self.watermark_ms, self.idle = END_OF_INPUT_MS, False
-        self._outputs.clear()
 
     def watermark_of(self, split: str) -> int:
         """Return a split's watermark, Unix time, NO_WATERMARK_MS before it has one; KeyError where it is not there."""

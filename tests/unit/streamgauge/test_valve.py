@@ -43,6 +43,25 @@ def test_watermark_that_does_not_grow_is_ignored() -> None:
     assert not made.input_watermark(0, 10)
     assert not made.input_watermark(0, 7)
     assert made.watermark_ms == 10
+    other = valve(5, 9)
+    other.input_watermark(1, 7)
+    other.input_watermark(0, 9)
+    assert other.watermark_ms == 9
+
+
+def test_watermark_that_does_not_grow_puts_nothing_out_that_waits() -> None:
+    """A channel that turns active ahead of the output passes with its next watermark, and with no repetition."""
+    made = valve(20, 25, 10)
+    for channel in (2, 1):
+        made.input_status(channel, idle=True)
+    made.input_status(2, idle=False)
+    made.input_status(0, idle=True)
+    made.input_status(2, idle=True)
+    assert (made.watermark_ms, made.idle) == (20, True)
+    made.input_status(1, idle=False)
+    assert not made.input_watermark(1, 25)
+    assert made.watermark_ms == 20
+    assert made.input_watermark(1, 26)
 
 
 def test_watermark_on_an_idle_channel_is_ignored() -> None:

@@ -210,7 +210,8 @@ def test_end_of_input_is_the_greatest_watermark_and_not_idle() -> None:
     combined.end()
     assert (combined.watermark_ms, combined.idle) == (END_OF_INPUT_MS, False)
     assert not combined.combine()
-    assert combined.watermark_ms == END_OF_INPUT_MS
+    assert (combined.watermark_ms, combined.idle) == (END_OF_INPUT_MS, False)
+    assert (combined.watermark_of("a"), combined.is_idle("a")) == (30, True)
 
 
 def test_drift_is_the_distance_to_the_furthest_active_split() -> None:
