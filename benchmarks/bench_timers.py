@@ -41,7 +41,7 @@ class Bare(StatefulProcessor):
         for row in rows:
             begun_ns = time.perf_counter_ns()
             self.register(key, values, row)
-            yield Row("register", (time.perf_counter_ns() - begun_ns) // max(row.timers, 1))
+            yield Row(phase="register", ns=(time.perf_counter_ns() - begun_ns) // max(row.timers, 1))
 
     def register(self, key: Any, values: Any, row: Row) -> None:
         """Register a row's timers."""
@@ -50,7 +50,7 @@ class Bare(StatefulProcessor):
 
     def handleExpiredTimer(self, **told: Any) -> Iterator[Row]:  # noqa: N802 - Spark's name
         """Put out when it was."""
-        yield Row("fire", time.perf_counter_ns())
+        yield Row(phase="fire", ns=time.perf_counter_ns())
 
     def close(self) -> None:
         """Nothing to close."""
@@ -79,7 +79,7 @@ class Served(Bare):
 
     def on_event_time(self, timer: Any, timers: Any) -> Iterator[Row]:
         """Put out when it was."""
-        yield Row("fire", time.perf_counter_ns())
+        yield Row(phase="fire", ns=time.perf_counter_ns())
 
 
 WAYS = {"Spark's own calls": Bare, "TimerService": Served, "with a namespace": lambda: Served(namespaces=True)}

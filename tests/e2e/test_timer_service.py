@@ -46,7 +46,7 @@ class OfRows(Scripted, StatefulProcessor):
     def row(self, timer: KeyedTimer[Any, str], timers: KeyTimers) -> Any:
         event = self.timers.time_mode == "EventTime"
         now_ms = timers.current_watermark() if event else timers.current_processing_time()
-        return Row(timer.key[0], timer.namespace, timer.timestamp_ms, now_ms)
+        return Row(key=timer.key[0], namespace=timer.namespace, timestamp_ms=timer.timestamp_ms, now_ms=now_ms)
 
 
 class OfFrames(OfRows):
@@ -56,7 +56,7 @@ class OfFrames(OfRows):
         return super().handleInputRows(key, (row for frame in rows for row in plain(frame)), values)
 
     def row(self, timer: KeyedTimer[Any, str], timers: KeyTimers) -> Any:
-        return pd.DataFrame([tuple(super().row(timer, timers))], columns=[part.split()[0] for part in OUT.split(", ")])
+        return pd.DataFrame([super().row(timer, timers).asDict()])
 
 
 def plain(frame: pd.DataFrame) -> Iterator[Row]:
