@@ -117,6 +117,7 @@ class Agent:
         # First, for a collector that hangs must not keep the recorder on the bus.
         if not self._model.ended:
             try:
+                self._recorder.catch_up()
                 self._drain(0)
                 self._recorder.remove()
             except Exception as error:  # noqa: BLE001  the JVM may be gone before us
