@@ -14,7 +14,7 @@ from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS,
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
-from spark_hooks.vertex_timers import VertexTimers, has_timers
+from spark_hooks.vertex_timers import KEYS, VertexTimers, has_timers
 from streamgauge import wire
 
 
@@ -158,9 +158,10 @@ class Bound:
             for exchange in plan_vertex.reads
             if exchange.shuffles and FETCH_WAIT in exchange.metrics
         )
-        timed = (operator for operator in plan_vertex.operators if has_timers(operator))
+        timed = [operator for operator in plan_vertex.operators if has_timers(operator)]
         counts = any(only is None or not only.isdisjoint(operator.rows) for operator in timed)
         self.timers = vertex.timers if counts else None
+        self._keys = {each.accumulator for operator in timed for each in operator.native if each.plain == KEYS}
         self._columns: dict[int, list[int]] = {}
         self._greatest: list[tuple[tuple[int, ...], int]] = []
         for column, found in zip(columns, flat(plan_vertex), strict=True):
@@ -209,6 +210,8 @@ class Bound:
     def accumulate(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Add a task's native metrics to the job's vertex."""
         self.vertex.accumulators.add(subtask, run, self._reading or self.reading, updates)
+        if self.timers is not None and not self._keys.isdisjoint(updates):
+            self.timers.keys_told = True
 
     def retract(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Take out again what `accumulate` has added."""
