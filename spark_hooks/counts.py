@@ -104,6 +104,11 @@ def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...]
     )
 
 
+def late(vertex: Vertex) -> tuple[int, ...]:
+    """Return the places of the operators of a vertex that count the rows that they drop as late."""
+    return tuple(place for place, operator in enumerate(vertex.operators) if operator.late)
+
+
 def _bytes_out(vertex: Vertex) -> Terms | None:
     if vertex.shuffles and vertex.writes is not None:
         return _read(vertex.writes, WRITTEN_BYTES)
