@@ -25,7 +25,7 @@ _PASS_THROUGH = frozenset(
         "Project",
         "Sort",
         "EventTimeWatermark",
-        "UpdateEventTimeWatermarkColumn",
+        "UpdateEventTimeColumn",
         "Coalesce",
         "Window",
         "Union",

@@ -46,8 +46,8 @@ def propagate(graph: Graph, query_ms: int) -> Marks:
     Return the watermarks of a plan's operators and vertices.
 
     What withWatermark() puts out is the query's one watermark, however many of them the plan has. An operator passes on
-    the least of what its inputs have; one that keeps state, what Spark prints at it. A vertex has the watermark of the
-    stateful operators that what it reads comes to first, and where it has none, the least of what comes in.
+    the least of what its inputs have; one that keeps state, what Spark prints at it. A vertex has the least of what
+    comes in, and of what Spark prints at the stateful operators that this comes to first.
 
     Args:
         query_ms: The query's watermark where the plan does not print it, NO_WATERMARK_MS before there is one.
@@ -128,7 +128,7 @@ def _read(vertex: Vertex, first: list[int], outputs: Mapping[Operator | Vertex, 
     sources = [exchange.source for exchange in vertex.reads if exchange.shuffles]
     if not sources:
         return None
-    came_ms = min(first) if first else _least(outputs[source] for source in sources)
+    came_ms = _least([*first, *(outputs[source] for source in sources)])
     return NO_WATERMARK_MS if came_ms is None else came_ms
 
 

@@ -32,8 +32,10 @@ _JOIN = re.compile(
     re.DOTALL,
 )
 _LEFT_SEMI = re.compile(r"\], LeftSemi, condition = \[")
-_FUNCTION = re.compile(r", \w+Timeout, \d+, (-?\d+), (-?\d+), (?:true|false)")
-_PROCESSOR = re.compile(r", (\w+)\(\), (?:\w+, )?\d+, (-?\d+), (-?\d+), ")
+_FUNCTION = re.compile(r", \w+Timeout, \d+, (-?\d+), (-?\d+)(?=, |$)")
+# Behind the trigger's time, and from the second micro-batch on that of the one before.
+_PROCESSOR = re.compile(r", \d+(?:, \d+)?, (-?\d+), (-?\d+), [a-z]")
+_BY_PROCESSING_TIME = re.compile(r", ProcessingTime, ")
 
 
 def thresholds(node: str, description: str) -> Thresholds | None:
@@ -62,8 +64,8 @@ def _join(description: str) -> Thresholds | None:
     # Spark 3.5, which prints no mode there, takes both sides of a semi join too.
     kept = [left_us] if mode and _LEFT_SEMI.search(description) else [left_us, right_us]
     # What a side may still be joined with is older than the rows that come in.
-    bounds = [int(bound_us) // 1000 for bound_us in kept if bound_us is not None]
-    return Thresholds(int(late_ms), int(eviction_ms), min(int(eviction_ms), *bounds))
+    bounds_ms = [int(bound_us) // 1000 for bound_us in kept if bound_us is not None]
+    return Thresholds(int(late_ms), int(eviction_ms), min([int(eviction_ms), *bounds_ms]))
 
 
 def _function(description: str) -> Thresholds | None:
@@ -76,8 +78,9 @@ def _processor(description: str) -> Thresholds | None:
     found = _last(_PROCESSOR, description)
     if found is None:
         return None
-    eviction_ms = int(found[3])
-    return Thresholds(int(found[2]), eviction_ms, None if found[1] == "ProcessingTime" else eviction_ms)
+    eviction_ms = int(found[2])
+    untimed = _BY_PROCESSING_TIME.search(description) is not None
+    return Thresholds(int(found[1]), eviction_ms, None if untimed else eviction_ms)
 
 
 def _last(pattern: re.Pattern[str], description: str) -> re.Match[str] | None:
@@ -94,5 +97,6 @@ _READ: dict[str, Callable[[str], Thresholds | None]] = {
     "FlatMapGroupsWithState": _function,
     "FlatMapGroupsInPandasWithState": _function,
     "TransformWithState": _processor,
+    "TransformWithStateInPandas": _processor,
     "TransformWithStateInPySpark": _processor,
 }
