@@ -300,7 +300,7 @@ class Frames:
         coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]],
     ) -> wire.VertexColumns:
         columns: dict[str, list[wire.Column]] = {"": []}
-        for group in groups(vertex, job.course.watermark_ms) if vertex.size else ():
+        for group in groups(vertex) if vertex.size else ():
             # One look at what a group of columns is made of spares the look at each of them where nothing has moved.
             if not channel.note((vertex.id, "group", group.name), (vertex.size, group.state)):
                 continue
