@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from spark_hooks.descriptions import SKEW, stable
+from spark_hooks.descriptions import SKEW, readable, stable
 from spark_hooks.native import NativeMetric, native_metrics
 from spark_hooks.operator_names import NAME_LENGTH, operator_name, short_name
 from spark_hooks.records import PlanNode
@@ -259,7 +259,7 @@ class _Analysis:
             id=_hash(name, "" if sink else stable(node.description), *map(_reference, inputs)),
             name=operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
-            description=node.description[:DESCRIPTION_LENGTH],
+            description=readable(node.description)[:DESCRIPTION_LENGTH],
             rows=_named(node, ROWS),
             state=_named(node, STATE),
             commits=_named(node, COMMIT),
