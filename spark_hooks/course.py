@@ -11,6 +11,7 @@ from spark_hooks.backlog import Backlog
 from spark_hooks.executors import Executors
 from spark_hooks.job_graph import JobGraph
 from spark_hooks.markers import Markers
+from spark_hooks.plan_watermarks import NO_WATERMARK_MS
 from spark_hooks.progress import Progress, moment
 from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
@@ -23,10 +24,8 @@ from spark_hooks.vertex import JobVertex
 from streamgauge import names, wire
 
 if TYPE_CHECKING:
+    from spark_hooks.plan import Graph
     from spark_hooks.stages import Execution, Stage
-
-NO_WATERMARK_MS = -(2**63)
-"""Source: Flink, `Watermark.UNINITIALIZED`."""
 
 
 class Course:
@@ -58,6 +57,13 @@ class Course:
         self._graph = graph
         self._time = time
         self._executors = executors
+        self._plan: Graph | None = None
+
+    def plan(self, graph: Graph) -> None:
+        """The query's own plan of the micro-batch that begins is this one."""
+        if graph is not self._plan:
+            self._plan = graph
+            self._graph.mark(graph, self.watermark_ms)
 
     def begin(self, batch_id: int, time_ms: int, execution: Execution) -> None:
         """An outermost execution of a micro-batch begins; −1 for a batch job."""
@@ -89,6 +95,8 @@ class Course:
         watermark_ms = moment(event.event_time, "watermark")
         if watermark_ms is not None and watermark_ms > 0:
             self.watermark_ms = watermark_ms
+            if self._plan is not None:
+                self._graph.mark(self._plan, watermark_ms)
         self.sources.match(graph.revision, graph.vertices, own)
         self._look_at_watermark()
 
@@ -193,7 +201,11 @@ class Course:
         return Spans.of(batch, ran.get(vertex.id, ()), vertex.id, vertex.is_source, waiting)
 
     def _look_at_watermark(self) -> None:
-        """See how far the watermark is behind the driver's clock, wall time, as event times are."""
-        now_ms = self._time.now_ms
-        if now_ms is not None and self.watermark_ms > NO_WATERMARK_MS:
-            self.sources.lag_behind(now_ms - self._time.shift_ms - self.watermark_ms)
+        """See how far watermarks are behind the driver's clock, wall time, as event times are."""
+        if self._time.now_ms is None:
+            return
+        now_ms = self._time.now_ms - self._time.shift_ms
+        if self.watermark_ms > NO_WATERMARK_MS:
+            self.sources.lag_behind(now_ms - self.watermark_ms)
+        for vertex in self._graph.vertices.values():
+            vertex.watermarks.lag_behind(now_ms)

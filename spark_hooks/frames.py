@@ -300,7 +300,7 @@ class Frames:
         coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]],
     ) -> wire.VertexColumns:
         columns: dict[str, list[wire.Column]] = {"": []}
-        for group in groups(vertex, job.course.watermark_ms) if vertex.size else ():
+        for group in groups(vertex) if vertex.size else ():
             # One look at what a group of columns is made of spares the look at each of them where nothing has moved.
             if not channel.note((vertex.id, "group", group.name), (vertex.size, group.state)):
                 continue
@@ -327,7 +327,7 @@ class Frames:
             latencies=tuple(_latencies(channel, job, vertex)),
             histograms=tuple(_histograms(channel, job, vertex)),
             taps=tap_columns.taps(taps, wanted, self._metric),
-            distributions=tuple(tap_columns.distributions(taps, wanted)),
+            distributions=(*_distributions(channel, vertex), *tap_columns.distributions(taps, wanted)),
         )
 
     def _coordinators(
@@ -364,6 +364,15 @@ def _histograms(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire
     if job.course.markers is not None:
         held = job.course.markers.latencies
         yield from held.histograms(vertex.id, lambda key, state: channel.note((vertex.id, *key), state))
+
+
+def _distributions(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Distribution]:
+    """Yield the distributions that the collector may not have."""
+    timers = vertex.timers
+    if timers is not None and channel.note((vertex.id, "distribution", names.TIMER_LATENESS), timers.revision):
+        lateness = timers.lateness()
+        if lateness is not None:
+            yield lateness
 
 
 def _cut_within(text: str, chars: int) -> str:

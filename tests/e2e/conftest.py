@@ -55,13 +55,20 @@ class Rest:
         found = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
         return max(found, key=lambda job: job["start-time"], default=None)
 
-    def columns(self, jid: str, vertex: str) -> dict[str, dict[int, str]]:
-        """Metric, with its operator's name → subtask → value."""
+    def columns(
+        self, jid: str, vertex: str, asked: Callable[[str], bool] = lambda metric: True
+    ) -> dict[str, dict[int, str]]:
+        """
+        Metric, with its operator's name → subtask → value.
+
+        Args:
+            asked: Tells by its name whether a metric is asked for. Of 500 values or fewer all are of one moment.
+        """
         path = f"/jobs/{jid}/vertices/{vertex}/metrics"
-        ids = [metric["id"] for metric in self.get(path)]
+        ids = [each for metric in self.get(path) if asked((each := metric["id"]).partition(".")[2])]
         found: dict[str, dict[int, str]] = defaultdict(dict)
-        for start in range(0, len(ids), 100):
-            for metric in self.get(f"{path}?get={','.join(ids[start : start + 100])}"):
+        for start in range(0, len(ids), 500):
+            for metric in self.get(f"{path}?get={','.join(ids[start : start + 500])}"):
                 subtask, _, name = metric["id"].partition(".")
                 found[name][int(subtask)] = metric["value"]
         return found
