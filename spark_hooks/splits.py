@@ -149,7 +149,7 @@ class Splits:
         combined, splits = self._combined, list(self._splits.values())
         yield _whole(names.SPLIT_CURRENT_WATERMARK, [combined.watermark_of(name) for name in self._splits])
         yield _whole(names.SPLIT_IDLE, [int(combined.is_idle(name)) for name in self._splits])
-        yield from _known(names.SPLIT_WATERMARK_DRIFT, [combined.drift_ms(name) for name in self._splits])
+        yield from _known(names.SPLIT_WATERMARK_DRIFT, list(combined.drifts_ms().values()))
         yield _whole(names.SPLIT_RECORDS, [split.records for split in splits])
         if self._risk_known:
             yield _whole(names.SPLIT_RECORDS_AT_RISK, [split.at_risk for split in splits])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from spark_hooks.job_graph import JobGraph
 from spark_hooks.plan import Operator
 from spark_hooks.progress import Progress, moment
@@ -44,8 +46,9 @@ class Delays:
             took_ms: From the moment that delays are measured to until the batch's end, at least 0.
         """
         if delays:
-            self.queueing.add_times(delays)
-            self.latency.add_times({ms + took_ms if ms >= 0 else ms: rows for ms, rows in delays.items()})
+            queueing_ms, rows = np.array(list(delays.items()), dtype=np.int64).T
+            self.queueing.add_times(queueing_ms, rows)
+            self.latency.add_times(np.where(queueing_ms < 0, queueing_ms, queueing_ms + took_ms), rows)
             self.revision += 1
 
 

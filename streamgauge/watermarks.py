@@ -169,16 +169,18 @@ class WatermarkMultiplexer:
         """Return whether a split is idle; KeyError where it is not there."""
         return self._outputs[split].idle
 
-    def drift_ms(self, split: str) -> int | None:
+    def drifts_ms(self) -> dict[str, int | None]:
         """
-        Return by how much a split is behind the one that is furthest of those that are not idle; KeyError likewise.
+        Return by how much each split is behind the one that is furthest of those that are not idle.
 
         Returns:
-            Below 0 where the split is idle and ahead of them all; None where it has no watermark, or all are idle.
+            Below 0 where a split is idle and ahead of them all; None where it has no watermark, or all are idle.
 
         Source: Flink, watermark alignment: how far a split is from the others is what it is paused for, there the
         ones that are ahead.
         """
-        own = self._outputs[split].watermark_ms
         furthest = max((each.watermark_ms for each in self._outputs.values() if not each.idle), default=NO_WATERMARK_MS)
-        return None if NO_WATERMARK_MS in (own, furthest) else furthest - own
+        return {
+            split: None if NO_WATERMARK_MS in (each.watermark_ms, furthest) else furthest - each.watermark_ms
+            for split, each in self._outputs.items()
+        }

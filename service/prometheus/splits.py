@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from collector.store import VertexState
 from collector.taps import figures
 from service.prometheus.text import Exposition, Kind, Value, labels
-from service.watermarks import NONE_MS, standing_ms
+from service.watermarks import standing_ms
 from streamgauge import names, wire
+from streamgauge.watermarks import NO_WATERMARK_MS
 
 _LAG = "lag"
 
@@ -96,4 +97,4 @@ def expose_splits(exposition: Exposition, vertex: VertexState, whose: Mapping[st
 
 def _standing(tap: wire.Tap, told: Mapping[str, Sequence[Value | None]]) -> Iterator[int | None]:
     for value in told.get(names.SPLIT_CURRENT_WATERMARK, ()):
-        yield standing_ms(NONE_MS if value is None else int(value), tap.max_out_of_orderness_ms)
+        yield standing_ms(NO_WATERMARK_MS if value is None else int(value), tap.max_out_of_orderness_ms)

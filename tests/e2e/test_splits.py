@@ -168,7 +168,7 @@ def test_idle_split_lets_the_others_pass_after_the_timeout(attached: SparkSessio
             return idle
 
         eventually(moved_on, 60)
-        files.put({1: [1000]})
+        files.put({0: [2000], 1: [1000], 2: [2000]})
         query.processAllAvailable()
         tap = split_table(rest, "idle split", files.rows)
         assert by_split(tap, "idle") == {"0": False, "1": False, "2": False}

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from service.watermarks import END_MS, NONE_MS, standing_ms
+from service.watermarks import standing_ms
+from streamgauge.watermarks import END_OF_INPUT_MS, NO_WATERMARK_MS
 
 
 @pytest.mark.parametrize(
     ("watermark_ms", "delay_ms", "standing"),
     [
-        (NONE_MS, 0, None),
-        (NONE_MS + 1, 0, None),
-        (NONE_MS + 2, 0, NONE_MS + 2),
-        (NONE_MS + 2, 5, None),
-        (NONE_MS + 6, 5, None),
-        (NONE_MS + 7, 5, NONE_MS + 7),
+        (NO_WATERMARK_MS, 0, None),
+        (NO_WATERMARK_MS + 1, 0, None),
+        (NO_WATERMARK_MS + 2, 0, NO_WATERMARK_MS + 2),
+        (NO_WATERMARK_MS + 2, 5, None),
+        (NO_WATERMARK_MS + 6, 5, None),
+        (NO_WATERMARK_MS + 7, 5, NO_WATERMARK_MS + 7),
         (-1, 5, -1),
         (0, 5, 0),
-        (END_MS - 1, 5, END_MS - 1),
-        (END_MS, 5, None),
+        (END_OF_INPUT_MS - 1, 5, END_OF_INPUT_MS - 1),
+        (END_OF_INPUT_MS, 5, None),
     ],
 )
 def test_watermark_is_a_time_between_the_generators_start_and_the_end(

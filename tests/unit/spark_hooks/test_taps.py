@@ -186,7 +186,7 @@ def test_values_that_came_many_times_count_as_if_one_by_one() -> None:
     """The same buckets and sum, without the values in memory."""
     values = {0: 3, 255: 1, 256: 2, 257: 5, 100_000: 7, HIGHEST_COUNTED_MS: 1, HIGHEST_COUNTED_MS + 1: 2, -1: 4}
     together, each = HdrCounts(), HdrCounts()
-    together.add_times(values)
+    together.add_times(np.array(list(values)), np.array(list(values.values())))
     each.add([value for value, times in values.items() for _ in range(times)])
     ours, theirs = together.read(), each.read()
     assert ours.indices.tolist() == theirs.indices.tolist()

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from streamgauge.valve import StatusWatermarkValve
 from streamgauge.watermarks import NO_WATERMARK_MS
 
-
 CHANNELS = 4
 """More would have no watermark, and nothing would ever pass."""
 

@@ -125,6 +125,6 @@ def test_multiplexer_equals_the_least_of_active_splits_at_its_looks(planned: lis
             mark = watermark_of(own)
             unknown = not moving or NO_WATERMARK_MS in (mark, max(moving))
             assert (multiplexer.watermark_of(split), multiplexer.is_idle(split)) == (mark, is_idle(own))
-            assert multiplexer.drift_ms(split) == (None if unknown else max(moving) - mark)
+            assert multiplexer.drifts_ms()[split] == (None if unknown else max(moving) - mark)
     multiplexer.end()
     assert (multiplexer.watermark_ms, multiplexer.idle) == (END_OF_INPUT_MS, False)

@@ -72,6 +72,11 @@ def test_first_of_two_splits_of_one_name_is_told(states: Any) -> None:
     assert told(states, Taps((first, second))) == {"0.Source__x.split.a_b.numRecordsIn": "1"}
 
 
+def test_stream_that_is_not_parted_has_no_split_gauges(states: Any) -> None:
+    """Its one split has no name: `Source__x.split..numRecordsIn` would be nobody's id."""
+    assert told(states, Taps((states.tap("", columns={names.SPLIT_RECORDS: [1]}),))) == {}
+
+
 def test_taps_of_other_operators_have_their_names(states: Any) -> None:
     """A tap that stands in for a source has ids of its own operator."""
     tap = states.tap("a", columns={names.SPLIT_RECORDS: [1]}, operator=f"{1:032x}")
