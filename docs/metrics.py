@@ -62,11 +62,6 @@ LEFT: tuple[Left, ...] = (
         "Flink's channels have buffers of their own and share others; Spark's fetches share one budget.",
     ),
     Left("vertex", ("numFiredTimers", "numFiredTimersPerSecond"), "Spark does not tell how many timers fired."),
-    Left(
-        "operator",
-        (names.CURRENT_INPUT_WATERMARK, "currentOutputWatermark"),
-        "The watermark told so far is the query's, and stands at the vertex.",
-    ),
     Left("operator", ("split.*.watermark.*",), "Spark's watermark is the query's, not a split's."),
     Left(
         "operator",
