@@ -63,11 +63,6 @@ LEFT: tuple[Left, ...] = (
     ),
     Left(
         "operator",
-        (names.CURRENT_INPUT_WATERMARK, "currentOutputWatermark"),
-        "The watermark told so far is the query's, and stands at the vertex.",
-    ),
-    Left(
-        "operator",
         ("numBytesIn", "numBytesInPerSecond", "numBytesOut", "numBytesOutPerSecond"),
         "Spark counts bytes at exchanges and sinks, not between the operators of a chain.",
     ),

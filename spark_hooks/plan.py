@@ -261,15 +261,16 @@ class _Analysis:
             vertex.empty = True
         sink = bool(_SINKS.match(name))
         source = name != _EMPTY and all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
+        told = _named(node)
         operator = Operator(
             id=_hash(name, "" if sink else stable(node.description), *map(_reference, inputs)),
             name=operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=readable(node.description)[:DESCRIPTION_LENGTH],
-            rows=_named(node, ROWS),
-            state=_named(node, STATE),
-            commits=_named(node, COMMIT),
-            late=_named(node, LATE),
+            rows=told[ROWS],
+            state=told[STATE],
+            commits=told[COMMIT],
+            late=told[LATE],
             thresholds=thresholds(name, node.description),
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
@@ -343,8 +344,13 @@ def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:
     return zip(node.metrics[::2], node.metrics[1::2], strict=True)
 
 
-def _named(node: PlanNode, name: str) -> tuple[int, ...]:
-    return tuple(accumulator for metric, accumulator in _metrics(node) if metric == name)
+def _named(node: PlanNode) -> dict[str, tuple[int, ...]]:
+    """Return the accumulators of the metrics that operators tell apart, by name."""
+    found: dict[str, tuple[int, ...]] = {ROWS: (), STATE: (), COMMIT: (), LATE: ()}
+    for metric, accumulator in _metrics(node):
+        if metric in found:
+            found[metric] += (accumulator,)
+    return found
 
 
 def _accumulators(node: PlanNode) -> Iterator[int]:

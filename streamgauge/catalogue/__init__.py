@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from streamgauge.catalogue import jobs, processes, sources, splits, timers, vertices
+from streamgauge.catalogue import jobs, processes, sources, splits, timers, vertices, watermarks
 from streamgauge.catalogue.metric import Metric, Scope, Type
 
 __all__ = ["METRICS", "PATTERNS", "Metric", "Scope", "Type", "find"]
 
 METRICS: tuple[Metric, ...] = (
     *vertices.METRICS,
+    *watermarks.METRICS,
     *sources.METRICS,
     *splits.METRICS,
     *timers.METRICS,

@@ -1,4 +1,4 @@
-"""How watermarks flow through plans: rules one by one, and all of them against Spark's own simulation, written slowly."""
+"""How watermarks flow through plans: the rules one by one, and all of them against a slow copy of Spark's own."""
 
 from __future__ import annotations
 
