@@ -1,7 +1,7 @@
 """
 A Structured Streaming job on real data: the flights that left New York in 2013, replayed.
 
-Two queries of different shape read the replay. Run the job with `streamgauge demo`, or beside a service of your
+Three queries of different shape read the replay. Run the job with `streamgauge demo`, or beside a service of your
 own with `python -m examples.flights --collector http://127.0.0.1:8081`, or as plain Spark, without `--collector`.
 """
 
@@ -15,21 +15,29 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
 import streamgauge
+from examples.movements import movement_batches
 from examples.replay import FASTEST, FILE_PERIOD_S, SPEED, Feeder, data_file, read_flights, replay_batches
 from streamgauge.errors import StreamgaugeError
 
 SCHEMA = """
-    scheduled TIMESTAMP, departed TIMESTAMP, departure_delay_minutes INT, arrival_delay_minutes INT,
-    carrier STRING, number INT, tail STRING, origin STRING, destination STRING, distance_miles INT
+    scheduled TIMESTAMP, departed TIMESTAMP, scheduled_arrival TIMESTAMP, departure_delay_minutes INT,
+    arrival_delay_minutes INT, carrier STRING, number INT, tail STRING, origin STRING, destination STRING,
+    distance_miles INT
+"""
+
+MOVEMENT_SCHEMA = """
+    at TIMESTAMP, kind STRING, scheduled TIMESTAMP, scheduled_arrival TIMESTAMP, carrier STRING, number INT,
+    origin STRING, destination STRING
 """
 
 WATERMARK_DELAY = "4 hours"
@@ -42,6 +50,21 @@ REPORT_ONCE_IN = "12 hours"
 """A late aircraft is reported once in this time, however many of its legs are late."""
 
 TRIGGER = "2 seconds"
+
+AIRPORTS = ("EWR", "JFK", "LGA")
+"""Where the flights leave from: the splits whose event time is watched."""
+
+AIRPORT_IDLE = "10 seconds"
+"""Real time without a departure after which an airport no longer holds the watermark back."""
+
+TIMER_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""Timers live in RocksDB only. Each partition is served by a Python worker, and there are two cores."""
 
 
 def start_spark(folder: Path) -> SparkSession:
@@ -67,15 +90,35 @@ def start_spark(folder: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
+def timer_session(spark: SparkSession) -> SparkSession:
+    """Return a session of its own for queries with timers: the others keep the state store that they have."""
+    session = spark.newSession()
+    for key, value in TIMER_SETTINGS.items():
+        session.conf.set(key, value)
+    return session
+
+
+def lacking() -> str | None:
+    """Return what timers lack here, in a few words, None where they lack nothing."""
+    if not hasattr(GroupedData, "transformWithState"):
+        return "this Spark has no transformWithState for rows, which came with 4.1"
+    try:
+        for package in ("pandas", "pyarrow", "protobuf"):
+            distribution(package)
+    except PackageNotFoundError as error:
+        return f"{error.name} is not installed, which Spark's stateful Python workers need"
+    return None
+
+
+def read_stream(spark: SparkSession, folder: Path, schema: str = SCHEMA) -> DataFrame:
     """
-    Return the flights that a feeder writes into `folder`, as a stream of SCHEMA.
+    Return what a feeder writes into `folder`, flights or movements, as a stream of `schema`.
 
     Files that were read are deleted, and what Spark remembers of them is forgotten after an hour, so that a demo
     that runs for days stays small.
     """
     return (
-        spark.readStream.schema(SCHEMA)
+        spark.readStream.schema(schema)
         .option("cleanSource", "delete")
         .option("maxFileAge", "1h")
         .option("maxFilesPerTrigger", 30)
@@ -119,26 +162,51 @@ def late_aircraft(flights: DataFrame) -> DataFrame:
     )
 
 
-def start_queries(spark: SparkSession, folder: Path) -> tuple[list[StreamingQuery], list[Path]]:
+def tapped(flights: DataFrame) -> DataFrame:
     """
-    Start both queries, each on an input folder of its own below `folder`.
+    Return the same stream of files, watched as it comes in.
+
+    Each airport is a split with an event time of its own, and a record waits from when its file was written.
+    """
+    return streamgauge.tap(
+        flights,
+        "departures",
+        event_time="departed",
+        ingest_time=f.col("_metadata.file_modification_time"),
+        partition="origin",
+        splits=AIRPORTS,
+        max_out_of_orderness=WATERMARK_DELAY,
+        idleness=AIRPORT_IDLE,
+    )
+
+
+def start_queries(spark: SparkSession, folder: Path, timers: bool) -> tuple[list[StreamingQuery], dict[str, Path]]:
+    """
+    Start the queries, each on an input folder of its own below `folder`.
+
+    Args:
+        spark: For those without timers.
+        folder: Must exist.
+        timers: Whether the one with timers is started too.
 
     Returns:
-        The queries and, in the same order, the folders that they read.
+        The queries, and by their names the folders that they read: "overdue" movements, the others flights.
     """
-    inputs = [folder / name for name in ("departures", "late-aircraft")]
-    for each in inputs:
+    inputs = {name: folder / name for name in ("departures", "late-aircraft", *(["overdue"] if timers else []))}
+    for each in inputs.values():
         each.mkdir()
-    results = (
-        departures(read_stream(spark, inputs[0]), read_airlines(spark)),
-        late_aircraft(read_stream(spark, inputs[1])),
-    )
+    results = {
+        "departures": departures(tapped(read_stream(spark, inputs["departures"])), read_airlines(spark)),
+        "late-aircraft": late_aircraft(read_stream(spark, inputs["late-aircraft"])),
+    }
+    if timers:
+        from examples.overdue import overdue
+
+        results["overdue"] = overdue(read_stream(timer_session(spark), inputs["overdue"], MOVEMENT_SCHEMA))
     queries = []
-    for each, result in zip(inputs, results, strict=True):
-        writer = result.writeStream.queryName(each.name).option(
-            "checkpointLocation", str(folder / f"{each.name}-state")
-        )
-        mode = "update" if each.name == "departures" else "append"
+    for name, result in results.items():
+        writer = result.writeStream.queryName(name).option("checkpointLocation", str(folder / f"{name}-state"))
+        mode = "update" if name == "departures" else "append"
         queries.append(writer.outputMode(mode).format("noop").trigger(processingTime=TRIGGER).start())
     return queries, inputs
 
@@ -199,10 +267,19 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
             streamgauge.attach(spark, url=collector)
             stack.callback(streamgauge.detach)
         print(f"Spark {spark.version} runs, replaying {speed:g} simulated seconds a second", flush=True)
-        queries, inputs = start_queries(spark, folder)
+        lack = lacking()
+        if lack is not None:
+            print(f"without the query of overdue flights: {lack}", flush=True)
+        queries, inputs = start_queries(spark, folder, timers=lack is None)
         for query in queries:
             stack.callback(query.stop)
-        feeder = Feeder(replay_batches(flights, timedelta(seconds=speed * FILE_PERIOD_S)), inputs)
+        span = timedelta(seconds=speed * FILE_PERIOD_S)
+        feeder = Feeder(
+            {
+                each: movement_batches(flights, span) if name == "overdue" else replay_batches(flights, span)
+                for name, each in inputs.items()
+            }
+        )
         stack.callback(feeder.stop)
         feeder.start()
         watch(queries, feeder, stopped)

@@ -1,7 +1,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from examples import flights
+from examples.movements import Movement, movement_batches
 from examples.replay import Flight, read_flights, replay_batches, write_batch
 
 pytestmark = pytest.mark.spark
@@ -141,3 +142,87 @@ def test_late_aircraft_are_reported_again_when_the_time_is_over(
     assert gaps
     assert min(gaps) > timedelta(hours=12)
     assert len(rows) < sum(late_legs(batches).values())
+
+
+needs_timers = pytest.mark.skipif(flights.lacking() is not None, reason=str(flights.lacking()))
+
+
+def pieces(count: int) -> list[list[Movement]]:
+    """All that happens in BATCHES spans, in `count` pieces that follow each other."""
+    spans = list(islice(movement_batches(read_flights(), SPAN, laps=1), BATCHES))
+    size = BATCHES // count
+    return [[each for span in spans[start : start + size] for each in span] for start in range(0, BATCHES, size)]
+
+
+def due(flight: Flight | Movement) -> datetime:
+    return flight.scheduled_arrival + timedelta(minutes=15)
+
+
+@needs_timers
+@pytest.mark.parametrize("count", [BATCHES, 2, 1])
+def test_overdue_flights_are_those_that_landed_too_late_or_never(
+    spark: SparkSession, tmp_path: Path, count: int
+) -> None:
+    """
+    However the stream is cut: once each, every flight that was in the air, or not yet off, when its timer was due.
+
+    Both kinds of it are there: flights that left when they were overdue already, and such as never landed where they
+    should. Timers that the watermark has not reached are still pending, and no row was too late.
+    """
+    from examples.overdue import overdue
+
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    session = flights.timer_session(spark)
+    result = overdue(flights.read_stream(session, inputs, flights.MOVEMENT_SCHEMA))
+    writer = result.writeStream.option("checkpointLocation", str(tmp_path / "state"))
+    query = writer.outputMode("append").queryName("overdue_flights").format("memory").start()
+    fed = pieces(count)
+    try:
+        for number, piece in enumerate(fed):
+            write_batch(piece, inputs, f"{number:08d}.json")
+            query.processAllAvailable()
+        progress = query.recentProgress
+        rows = session.table("overdue_flights").collect()
+    finally:
+        query.stop()
+
+    watermark = datetime.fromisoformat(progress[-1]["eventTime"]["watermark"].replace("Z", "+00:00"))
+    gone = {known(each): due(each) for piece in fed for each in piece if each.kind == "departure"}
+    landed = {known(each): each.arrived for each in read_flights() if each.arrived is not None}
+    expected = {
+        key: moment for key, moment in gone.items() if moment <= watermark and not lands_by(landed, key, moment)
+    }
+    found = {known(row): utc(row.due) for row in rows}
+    assert found == expected
+    assert len(rows) == len(found)
+    assert any(landed.get(key) is None for key in found)
+    departed = {known(each): each.at for piece in fed for each in piece if each.kind == "departure"}
+    assert any(departed[key] > moment for key, moment in found.items())
+
+    operators = [each["stateOperators"][0] for each in progress]
+    assert sum(each["numRowsDroppedByWatermark"] for each in operators) == 0
+    assert sum(each["customMetrics"]["numRegisteredTimers"] for each in operators) == len(gone)
+
+
+def known(row: Flight | Movement | Row) -> tuple[object, ...]:
+    """What tells a flight from all others."""
+    return row.carrier, row.number, row.origin, row.destination, utc(row.scheduled)
+
+
+def utc(moment: datetime) -> datetime:
+    return datetime.fromtimestamp(moment.timestamp(), timezone.utc)
+
+
+def lands_by(landed: dict[tuple[object, ...], datetime], key: tuple[object, ...], moment: datetime) -> bool:
+    return key in landed and landed[key] <= moment
+
+
+def test_movements_that_are_streamed_are_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads of the files what was written into them, column by column."""
+    fed = [each for piece in pieces(1) for each in piece]
+    write_batch(fed, tmp_path, "00000000.json")
+    rows = spark.read.schema(flights.MOVEMENT_SCHEMA).json(str(tmp_path)).collect()
+    assert [(row.kind, utc(row.at), utc(row.scheduled_arrival), known(row)) for row in rows] == [
+        (each.kind, each.at, each.scheduled_arrival, known(each)) for each in fed
+    ]
