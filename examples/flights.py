@@ -20,51 +20,16 @@ from pathlib import Path
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, GroupedData, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql import GroupedData, SparkSession
 
 import streamgauge
 from examples.movements import movement_batches
-from examples.replay import FASTEST, FILE_PERIOD_S, SPEED, Feeder, data_file, read_flights, replay_batches
+from examples.queries import Queries
+from examples.replay import FASTEST, FILE_PERIOD_S, SPEED, Feeder, read_flights, replay_batches
 from streamgauge.errors import StreamgaugeError
 
-SCHEMA = """
-    scheduled TIMESTAMP, departed TIMESTAMP, scheduled_arrival TIMESTAMP, departure_delay_minutes INT,
-    arrival_delay_minutes INT, carrier STRING, number INT, tail STRING, origin STRING, destination STRING,
-    distance_miles INT
-"""
-
-MOVEMENT_SCHEMA = """
-    at TIMESTAMP, kind STRING, scheduled TIMESTAMP, scheduled_arrival TIMESTAMP, carrier STRING, number INT,
-    origin STRING, destination STRING
-"""
-
-WATERMARK_DELAY = "4 hours"
-"""How late a departure may be in event time; at the usual speed about one flight in a hundred is later, and dropped."""
-
-LATE_MINUTES = 15
-"""From here on a flight is late. Source: US Bureau of Transportation Statistics, on-time definition."""
-
-REPORT_ONCE_IN = "12 hours"
-"""A late aircraft is reported once in this time, however many of its legs are late."""
-
-TRIGGER = "2 seconds"
-
-AIRPORTS = ("EWR", "JFK", "LGA")
-"""Where the flights leave from: the splits whose event time is watched."""
-
-AIRPORT_IDLE = "10 seconds"
-"""Real time without a departure after which an airport no longer holds the watermark back."""
-
-TIMER_SETTINGS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-}
-"""Timers live in RocksDB only. Each partition is served by a Python worker, and there are two cores."""
+WORKERS_NEED = ("pandas", "pyarrow", "protobuf")
+"""Packages without which Spark's stateful Python workers end unexpectedly."""
 
 
 def start_spark(folder: Path) -> SparkSession:
@@ -90,146 +55,28 @@ def start_spark(folder: Path) -> SparkSession:
     return builder.getOrCreate()
 
 
-def timer_session(spark: SparkSession) -> SparkSession:
-    """Return a session of its own for queries with timers: the others keep the state store that they have."""
-    session = spark.newSession()
-    for key, value in TIMER_SETTINGS.items():
-        session.conf.set(key, value)
-    return session
-
-
 def lacking() -> str | None:
     """Return what timers lack here, in a few words, None where they lack nothing."""
     if not hasattr(GroupedData, "transformWithState"):
         return "this Spark has no transformWithState for rows, which came with 4.1"
     try:
-        for package in ("pandas", "pyarrow", "protobuf"):
+        for package in WORKERS_NEED:
             distribution(package)
     except PackageNotFoundError as error:
         return f"{error.name} is not installed, which Spark's stateful Python workers need"
     return None
 
 
-def read_stream(spark: SparkSession, folder: Path, schema: str = SCHEMA) -> DataFrame:
+def watch(queries: Queries, feeder: Feeder, stopped: threading.Event) -> None:
     """
-    Return what a feeder writes into `folder`, flights or movements, as a stream of `schema`.
-
-    Files that were read are deleted, and what Spark remembers of them is forgotten after an hour, so that a demo
-    that runs for days stays small.
-    """
-    return (
-        spark.readStream.schema(schema)
-        .option("cleanSource", "delete")
-        .option("maxFileAge", "1h")
-        .option("maxFilesPerTrigger", 30)
-        .json(str(folder))
-    )
-
-
-def read_airlines(spark: SparkSession) -> DataFrame:
-    """Return the sixteen airlines: carrier code and name."""
-    return (
-        spark.read.schema("carrier STRING, airline STRING").option("header", True).csv(str(data_file("airlines.csv")))
-    )
-
-
-def departures(flights: DataFrame, airlines: DataFrame) -> DataFrame:
-    """Return, per hour of actual departure, origin and airline, how many flights left and how late they were."""
-    return (
-        flights.where(f.col("departed").isNotNull())
-        .join(f.broadcast(airlines), "carrier")
-        .withWatermark("departed", WATERMARK_DELAY)
-        .groupBy(f.window("departed", "1 hour"), "origin", "airline")
-        .agg(f.count("*").alias("flights"), f.avg("departure_delay_minutes").alias("mean_delay_minutes"))
-    )
-
-
-def late_aircraft(flights: DataFrame) -> DataFrame:
-    """Return each aircraft that left or arrived late, reported once in REPORT_ONCE_IN for either."""
-    delays = f.explode(
-        f.array(
-            f.struct(f.lit("departure").alias("leg"), f.col("departure_delay_minutes").alias("delay_minutes")),
-            f.struct(f.lit("arrival").alias("leg"), f.col("arrival_delay_minutes").alias("delay_minutes")),
-        )
-    )
-    return (
-        flights.where(f.col("departed").isNotNull() & f.col("tail").isNotNull())
-        .select("departed", "tail", "carrier", "origin", "destination", delays.alias("late"))
-        .select("departed", "tail", "carrier", "origin", "destination", "late.leg", "late.delay_minutes")
-        .where(f.col("delay_minutes") >= LATE_MINUTES)
-        .withWatermark("departed", REPORT_ONCE_IN)
-        .dropDuplicatesWithinWatermark(["tail", "leg"])
-    )
-
-
-def tapped(flights: DataFrame) -> DataFrame:
-    """
-    Return the same stream of files, watched as it comes in.
-
-    Each airport is a split with an event time of its own, and a record waits from when its file was written.
-    """
-    return streamgauge.tap(
-        flights,
-        "departures",
-        event_time="departed",
-        ingest_time=f.col("_metadata.file_modification_time"),
-        partition="origin",
-        splits=AIRPORTS,
-        max_out_of_orderness=WATERMARK_DELAY,
-        idleness=AIRPORT_IDLE,
-    )
-
-
-def start_queries(spark: SparkSession, folder: Path, timers: bool) -> tuple[list[StreamingQuery], dict[str, Path]]:
-    """
-    Start the queries, each on an input folder of its own below `folder`.
-
-    Args:
-        spark: For those without timers.
-        folder: Must exist.
-        timers: Whether the one with timers is started too.
-
-    Returns:
-        The queries, and by their names the folders that they read: "overdue" movements, the others flights.
-    """
-    inputs = {name: folder / name for name in ("departures", "late-aircraft", *(["overdue"] if timers else []))}
-    for each in inputs.values():
-        each.mkdir()
-    results = {
-        "departures": departures(tapped(read_stream(spark, inputs["departures"])), read_airlines(spark)),
-        "late-aircraft": late_aircraft(read_stream(spark, inputs["late-aircraft"])),
-    }
-    if timers:
-        from examples.overdue import overdue
-
-        results["overdue"] = overdue(read_stream(timer_session(spark), inputs["overdue"], MOVEMENT_SCHEMA))
-    queries = []
-    for name, result in results.items():
-        writer = result.writeStream.queryName(name).option("checkpointLocation", str(folder / f"{name}-state"))
-        mode = "update" if name == "departures" else "append"
-        queries.append(writer.outputMode(mode).format("noop").trigger(processingTime=TRIGGER).start())
-    return queries, inputs
-
-
-def watch(queries: Sequence[StreamingQuery], feeder: Feeder, stopped: threading.Event) -> None:
-    """
-    Report each query's first batch, until `stopped` is set.
+    Look after the queries, until `stopped` is set.
 
     Raises:
         PySparkException: a query failed.
         OSError: the feeder could not write; OverflowError: the replay has reached the year 9999.
     """
-    silent = {query.name: query for query in queries}
     while not stopped.wait(0.5):
-        for name, query in list(silent.items()):
-            progress = query.lastProgress
-            if progress is not None and progress["numInputRows"]:
-                print(f"first batch of {name}: {progress['numInputRows']} rows", flush=True)
-                del silent[name]
-        for query in queries:
-            error = query.exception()
-            if error is not None:
-                raise error
+        queries.look()
         if feeder.error is not None:
             raise feeder.error
 
@@ -270,14 +117,14 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
         lack = lacking()
         if lack is not None:
             print(f"without the query of overdue flights: {lack}", flush=True)
-        queries, inputs = start_queries(spark, folder, timers=lack is None)
-        for query in queries:
-            stack.callback(query.stop)
+        queries = Queries(spark, folder, timers=lack is None)
+        stack.callback(queries.stop)
+        queries.start()
         span = timedelta(seconds=speed * FILE_PERIOD_S)
         feeder = Feeder(
             {
                 each: movement_batches(flights, span) if name == "overdue" else replay_batches(flights, span)
-                for name, each in inputs.items()
+                for name, each in queries.inputs.items()
             }
         )
         stack.callback(feeder.stop)
