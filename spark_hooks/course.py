@@ -16,6 +16,8 @@ from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
 from spark_hooks.spans import Spans
 from spark_hooks.steady import SteadyTime
+from spark_hooks.tap_rows import tap_rows
+from spark_hooks.taps import Taps
 from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import JobVertex
 from streamgauge import names, wire
@@ -51,6 +53,7 @@ class Course:
         self.backlog = Backlog(trigger)
         self.sources = Sources()
         self.markers = markers
+        self.taps = Taps()
         self.watermark_ms = NO_WATERMARK_MS
         self._graph = graph
         self._time = time
@@ -80,6 +83,8 @@ class Course:
         if self.markers is not None:
             self.markers.settle(batch, event, own, graph.revision, self.sources.positions)
             self.markers.latencies.keep(graph.vertices)
+        self.taps.complete(tap_rows(event.observed_metrics), event, batch)
+        self.taps.place(graph)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = moment(event.event_time, "watermark")
         if watermark_ms is not None and watermark_ms > 0:
@@ -92,8 +97,13 @@ class Course:
         if self.markers is not None:
             self.markers.idle(self._time.of(time_ms))
 
-    def end(self, time_ms: int) -> None:
-        """The run ended, and with it the batch under way."""
+    def end(self, time_ms: int, finished: bool = False) -> None:
+        """
+        The run ended, and with it the batch under way.
+
+        Args:
+            finished: By itself, for its input had.
+        """
         ended_ms = self._time.of(time_ms)
         under_way = self.timeline.end(ended_ms)
         if under_way is not None:
@@ -102,6 +112,7 @@ class Course:
             vertex.shares.end(ended_ms)
         if self.markers is not None:
             self.markers.end(ended_ms)
+        self.taps.end(ended_ms, finished, self._graph)
 
     def look(self) -> None:
         """Bring what the batch under way tells of its shuffles up to now."""
@@ -122,6 +133,7 @@ class Course:
             self._look_at_time(now_ms, ran)
             reading = [vertex for vertex_id, vertex in self._graph.vertices.items() if vertex_id in ran]
             self.sources.wait(now_ms, reading)
+            self.taps.tick(now_ms)
             self._look_at_watermark()
 
     def metrics(self) -> dict[str, wire.Scalar]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from spark_hooks import tap_columns
 from spark_hooks.configuration import NAME_CHARS, configuration, cut, environment
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
-from spark_hooks.redaction import Redaction
+from spark_hooks.redaction import Redaction, distinct
 from spark_hooks.vertex import JobVertex, subtask_columns
 from spark_hooks.vertex_columns import groups
 from streamgauge import names, wire
@@ -274,7 +275,11 @@ class Frames:
                     name=self._name(vertex.name),
                     operators=tuple(
                         wire.Operator(operator.id, name, self._name(operator.node), self._text(operator.description))
-                        for operator, name in zip(vertex.operators, self._operator_names(vertex), strict=True)
+                        for operator, name in zip(
+                            vertex.operators,
+                            distinct(self._name(operator.name) for operator in vertex.operators),
+                            strict=True,
+                        )
                     ),
                     inputs=tuple(
                         wire.Edge(source, exchange.ship_strategy, self._text(exchange.description))
@@ -286,18 +291,6 @@ class Frames:
                 for vertex in job.graph.vertices.values()
             )
         )
-
-    def _operator_names(self, vertex: JobVertex) -> list[str]:
-        """What was told apart by a secret alone gets a number: metric ids need names that are unique in a vertex."""
-        found: dict[str, None] = {}
-        for operator in vertex.operators:
-            redacted = name = self._name(operator.name)
-            ordinal = 1
-            while name in found:
-                ordinal += 1
-                name = f"{redacted} {ordinal}"
-            found[name] = None
-        return list(found)
 
     def _vertex(
         self,
@@ -316,6 +309,11 @@ class Frames:
                 if channel.note((vertex.id, told.operator, told.metric), column):
                     columns.setdefault(told.operator, []).append(column)
         subtasks = subtask_columns(vertex, self._app.id)
+
+        def wanted(key: tuple[str, ...], state: object) -> bool:
+            return channel.note((vertex.id, *key), state)
+
+        taps = list(job.course.taps.of(vertex.id))
         return wire.VertexColumns(
             id=vertex.id,
             parallelism=vertex.parallelism,
@@ -328,6 +326,8 @@ class Frames:
             coordinators=self._coordinators(channel, vertex.id, coordinators),
             latencies=tuple(_latencies(channel, job, vertex)),
             histograms=tuple(_histograms(channel, job, vertex)),
+            taps=tap_columns.taps(taps, wanted, self._metric),
+            distributions=tuple(tap_columns.distributions(taps, wanted)),
         )
 
     def _coordinators(

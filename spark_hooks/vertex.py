@@ -21,7 +21,8 @@ class JobVertex:
     """
     A vertex over all batches of a run. Not thread safe.
 
-    Its counters' columns are (in, out) of each operator, then `TOTALS`.
+    Its counters' columns are (in, out) of each operator, then `TOTALS`. `split_watermark_ms` is None where no tap is in
+    it or before it.
     """
 
     def __init__(self, vertex: plan.Vertex) -> None:
@@ -38,6 +39,7 @@ class JobVertex:
         self.buffers = Buffers()
         self.alignment = Alignment()
         self.sources = SourceColumns()
+        self.split_watermark_ms: int | None = None
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)

@@ -80,6 +80,10 @@ def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
     if vertex.inputs:
         watermark = np.full(vertex.size, watermark_ms)
         yield Group("watermark", watermark_ms, lambda: [Told("", names.CURRENT_INPUT_WATERMARK, watermark)])
+    if vertex.split_watermark_ms is not None:
+        by_splits = np.full(vertex.size, vertex.split_watermark_ms)
+        state = vertex.split_watermark_ms
+        yield Group("split watermark", state, lambda: [Told("", names.CURRENT_SPLIT_WATERMARK, by_splits)])
 
 
 def _buffers(vertex: JobVertex) -> Iterator[Told]:
