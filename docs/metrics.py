@@ -61,7 +61,6 @@ LEFT: tuple[Left, ...] = (
         (f"{names.INPUT_BUFFERS}inputExclusiveBuffersUsage", f"{names.INPUT_BUFFERS}inputFloatingBuffersUsage"),
         "Flink's channels have buffers of their own and share others; Spark's fetches share one budget.",
     ),
-    Left("vertex", ("numFiredTimers", "numFiredTimersPerSecond"), "Spark does not tell how many timers fired."),
     Left(
         "operator",
         (names.CURRENT_INPUT_WATERMARK, "currentOutputWatermark"),

@@ -327,7 +327,7 @@ class Frames:
             latencies=tuple(_latencies(channel, job, vertex)),
             histograms=tuple(_histograms(channel, job, vertex)),
             taps=tap_columns.taps(taps, wanted, self._metric),
-            distributions=tuple(tap_columns.distributions(taps, wanted)),
+            distributions=(*tap_columns.distributions(taps, wanted), *_distributions(channel, vertex)),
         )
 
     def _coordinators(
@@ -364,6 +364,15 @@ def _histograms(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire
     if job.course.markers is not None:
         held = job.course.markers.latencies
         yield from held.histograms(vertex.id, lambda key, state: channel.note((vertex.id, *key), state))
+
+
+def _distributions(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Distribution]:
+    """Yield the distributions that the collector may not have."""
+    timers = vertex.timers
+    if timers is not None and channel.note((vertex.id, "distribution", names.TIMER_LATENESS), timers.revision):
+        lateness = timers.lateness()
+        if lateness is not None:
+            yield lateness
 
 
 def _cut_within(text: str, chars: int) -> str:

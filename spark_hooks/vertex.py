@@ -14,6 +14,7 @@ from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS,
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
+from spark_hooks.vertex_timers import KEYS, VertexTimers, has_timers
 from streamgauge import wire
 
 
@@ -22,7 +23,7 @@ class JobVertex:
     A vertex over all batches of a run. Not thread safe.
 
     Its counters' columns are (in, out) of each operator, then `TOTALS`. `split_watermark_ms` is None where no tap is in
-    it or before it.
+    it or before it, `timers` where no operator has any.
     """
 
     def __init__(self, vertex: plan.Vertex) -> None:
@@ -35,6 +36,8 @@ class JobVertex:
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
+        timed = [operator for operator in self.operators if has_timers(operator)]
+        self.timers = VertexTimers(timed, self.accumulators) if timed else None
         self.shares = TimeShares()
         self.buffers = Buffers()
         self.alignment = Alignment()
@@ -79,6 +82,8 @@ class JobVertex:
         self.views.register(rows)
         self.buffers.register(rows)
         self.alignment.register(rows)
+        if self.timers is not None:
+            self.timers.register(rows)
         unknown = np.full(more, -1, dtype=np.int64)
         self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
         self.executor_indices = np.concatenate([self.executor_indices, unknown])
@@ -107,6 +112,8 @@ class JobVertex:
         """Update the rates, and sample what is told as a mean, once every 5 s."""
         self.views.update(self.counters.shown())
         self.buffers.sample()
+        if self.timers is not None:
+            self.timers.tick()
 
 
 def flat(vertex: plan.Vertex) -> list[Terms | None]:
@@ -123,8 +130,9 @@ class Bound:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
 
-    `plan_vertex` is the plan's. `state` and `commits` are the accumulators of the bytes of its state, and of the time
-    it took to commit it, `fetch_waits` of the time that it waited for shuffle blocks.
+    `plan_vertex` is the plan's. `timers` is where its tasks' timers count, None where nowhere. `state` and `commits`
+    are the accumulators of the bytes of its state, and of the time it took to commit it, `fetch_waits` of the time that
+    it waited for shuffle blocks.
     """
 
     def __init__(
@@ -150,6 +158,10 @@ class Bound:
             for exchange in plan_vertex.reads
             if exchange.shuffles and FETCH_WAIT in exchange.metrics
         )
+        timed = [operator for operator in plan_vertex.operators if has_timers(operator)]
+        counts = any(only is None or not only.isdisjoint(operator.rows) for operator in timed)
+        self.timers = vertex.timers if counts else None
+        self._keys = {each.accumulator for operator in timed for each in operator.native if each.plain == KEYS}
         self._columns: dict[int, list[int]] = {}
         self._greatest: list[tuple[tuple[int, ...], int]] = []
         for column, found in zip(columns, flat(plan_vertex), strict=True):
@@ -198,6 +210,8 @@ class Bound:
     def accumulate(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Add a task's native metrics to the job's vertex."""
         self.vertex.accumulators.add(subtask, run, self._reading or self.reading, updates)
+        if self.timers is not None and not self._keys.isdisjoint(updates):
+            self.timers.keys_told = True
 
     def retract(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Take out again what `accumulate` has added."""

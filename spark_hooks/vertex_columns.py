@@ -77,6 +77,9 @@ def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
         ran = vertex.starts_ms >= 0
         told = vertex.sources.columns
         yield Group("sources", (sources, ran.tobytes()), lambda: (Told(*each) for each in told(ran)))
+    timers = vertex.timers
+    if timers is not None:
+        yield Group("timers", timers.state(), lambda: (Told(*each) for each in timers.columns()))
     if vertex.inputs:
         watermark = np.full(vertex.size, watermark_ms)
         yield Group("watermark", watermark_ms, lambda: [Told("", names.CURRENT_INPUT_WATERMARK, watermark)])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from streamgauge.catalogue import jobs, processes, sources, vertices
+from streamgauge.catalogue import jobs, processes, sources, timers, vertices
 from streamgauge.catalogue.metric import Metric, Scope, Type
 
 __all__ = ["METRICS", "PATTERNS", "Metric", "Scope", "Type", "find"]
 
-METRICS: tuple[Metric, ...] = (*vertices.METRICS, *sources.METRICS, *jobs.METRICS, *processes.METRICS)
+METRICS: tuple[Metric, ...] = (
+    *vertices.METRICS,
+    *sources.METRICS,
+    *timers.METRICS,
+    *jobs.METRICS,
+    *processes.METRICS,
+)
 """Every metric whose name is known beforehand, each once a scope."""
 
 PATTERNS: tuple[Metric, ...] = (*vertices.PATTERNS, *sources.PATTERNS, *processes.PATTERNS)

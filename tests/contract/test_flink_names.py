@@ -25,6 +25,18 @@ OURS = {
     ("vertex", names.NUM_BYTES_SPILLED),
     ("vertex", names.NUM_BYTES_SPILLED + names.PER_SECOND),
     ("operator", names.UNREAD_FILES),
+    *(
+        ("operator", name)
+        for name in (
+            names.NUM_REGISTERED_TIMERS,
+            names.NUM_DELETED_TIMERS,
+            names.NUM_PENDING_TIMERS,
+            names.TIMER_TIME,
+            # Flink's, of the vertex.
+            names.NUM_FIRED_TIMERS,
+            names.NUM_FIRED_TIMERS + names.PER_SECOND,
+        )
+    ),
     # Flink 1.2's.
     ("operator", names.LATENCY),
     *(
