@@ -24,7 +24,7 @@ from pyspark.sql import GroupedData, SparkSession
 
 import streamgauge
 from examples.movements import movement_batches
-from examples.queries import Queries
+from examples.queries import Queries, build
 from examples.replay import FASTEST, FILE_PERIOD_S, SPEED, Feeder, read_flights, replay_batches
 from streamgauge.errors import StreamgaugeError
 
@@ -117,14 +117,19 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
         lack = lacking()
         if lack is not None:
             print(f"without the query of overdue flights: {lack}", flush=True)
-        queries = Queries(spark, folder, timers=lack is None)
+        inputs = {
+            name: folder / name for name in ("departures", "late-aircraft", *(["overdue"] if lack is None else []))
+        }
+        for each in inputs.values():
+            each.mkdir()
+        queries = Queries(build(spark, inputs), folder)
         stack.callback(queries.stop)
         queries.start()
         span = timedelta(seconds=speed * FILE_PERIOD_S)
         feeder = Feeder(
             {
                 each: movement_batches(flights, span) if name == "overdue" else replay_batches(flights, span)
-                for name, each in queries.inputs.items()
+                for name, each in inputs.items()
             }
         )
         stack.callback(feeder.stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -130,39 +131,44 @@ def tapped(flights: DataFrame) -> DataFrame:
     )
 
 
-class Queries:
+def build(spark: SparkSession, inputs: Mapping[str, Path]) -> dict[str, DataFrame]:
     """
-    The job's queries, each with an input folder of its own.
+    Return what each query makes of its input folder, by its name.
 
     Args:
         spark: For those without timers.
-        folder: Where inputs and checkpoints are; must exist.
-        timers: Whether the one with timers runs too.
+        inputs: Existing folders: of flights for "departures" and "late-aircraft"; of movements for "overdue", which may
+            be missing.
+    """
+    results = {
+        "departures": departures(tapped(read_stream(spark, inputs["departures"])), read_airlines(spark)),
+        "late-aircraft": late_aircraft(read_stream(spark, inputs["late-aircraft"])),
+    }
+    if "overdue" in inputs:
+        # Not every Spark that the demo runs on has what this module is made of.
+        from examples.overdue import overdue
 
-    `inputs` are the folders that they read by the queries' names: "overdue" reads movements, the others flights.
+        results["overdue"] = overdue(read_stream(timer_session(spark), inputs["overdue"], MOVEMENT_SCHEMA))
+    return results
+
+
+class Queries:
+    """
+    The job's queries while they run.
+
+    Args:
+        results: What each puts out, by its name.
+        folder: Where checkpoints are; must exist.
 
     One thread.
     """
 
-    def __init__(self, spark: SparkSession, folder: Path, timers: bool) -> None:
-        self.inputs = {
-            name: folder / name for name in ("departures", "late-aircraft", *(["overdue"] if timers else []))
-        }
-        for each in self.inputs.values():
-            each.mkdir()
+    def __init__(self, results: Mapping[str, DataFrame], folder: Path) -> None:
+        self._results = results
         self._folder = folder
-        self._results = {
-            "departures": departures(tapped(read_stream(spark, self.inputs["departures"])), read_airlines(spark)),
-            "late-aircraft": late_aircraft(read_stream(spark, self.inputs["late-aircraft"])),
-        }
-        if timers:
-            from examples.overdue import overdue
-
-            movements = read_stream(timer_session(spark), self.inputs["overdue"], MOVEMENT_SCHEMA)
-            self._results["overdue"] = overdue(movements)
-        self._starts = dict.fromkeys(self._results, 0)
+        self._starts = dict.fromkeys(results, 0)
         self._running: dict[str, StreamingQuery] = {}
-        self._silent = set(self._results)
+        self._silent = set(results)
 
     def start(self) -> None:
         """Start them all."""
