@@ -23,6 +23,11 @@ from pyspark.sql import SparkSession
 import streamgauge
 from tests.contract.recordings import Answer
 
+WITHIN = 0.15
+"""The part by which a figure that depends on the machine may differ from the truth."""
+
+Agree = Callable[..., None]
+
 
 def number(value: str) -> float:
     """Return a metric's value; true is 1, and false 0."""
@@ -157,6 +162,20 @@ def attached(spark: SparkSession, service: str) -> Iterator[SparkSession]:
     assert streamgauge.attach(spark, url=service)
     yield spark
     streamgauge.detach()
+
+
+@pytest.fixture
+def agree(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Agree:
+    """Return what holds a figure to the truth, and tells both."""
+
+    def check(what: str, expected: float, measured: float, within: float = WITHIN, least: float = 0.0) -> None:
+        """Let `measured` differ by the part `within` of `expected`, or by `least`."""
+        line = f"{what}: expected {expected:.6g}, measured {measured:.6g}"
+        print(f"\n{request.node.name[5:]} | {line}", end="")
+        record_property(what, f"expected {expected:.6g}, measured {measured:.6g}")
+        assert abs(measured - expected) <= max(within * abs(expected), least), line
+
+    return check
 
 
 Rows = dict[int, int]
