@@ -8,20 +8,25 @@ the rows that the test wrote. Each test prints what it expected and what it meas
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyspark
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from streamgauge import names, tap
+from streamgauge.errors import TapError
 from tests.e2e.conftest import Agree, Rest, eventually
 from tests.e2e.fed import WAIT_S, FedQuery, Feed, Row, dropped, executed_ms, milliseconds, running, thresholds
 from tests.e2e.fed import watermark_ms as spark_watermark_ms
+from tests.e2e.test_checkpoints import ROCKSDB
 from tests.e2e.test_states import told
+from tests.e2e.timer_model import AFTER_MS, Model
 
 pytestmark = pytest.mark.spark
 
@@ -31,9 +36,9 @@ DELAY_MS = 10_000
 BEHIND_MS = 60_000
 END_MS = 2**63 - 1
 """Source: Flink, `Watermark.MAX_WATERMARK`."""
-IDLENESS_MS = 3000
-MOST_BATCHES = 100
-"""In which a split that is silent should have been found idle."""
+IDLENESS_MS = 10_000
+
+needs_timers = pytest.mark.skipif(int(pyspark.__version__.split(".")[0]) < 4, reason="Spark 4 brought timers")
 
 
 def seconds(file: int, split: int, behind_ms: int = 0) -> list[Row]:
@@ -146,19 +151,19 @@ def test_idle_split_lets_the_others_go_on(
     with running(rest, stream, request.node.name, tmp_path) as query:
         [first, *_] = query.drain()
         behind, held_ms = query.vertex("Deduplicate"), flink_ms(rows, 2)
-        for file in range(1, MOST_BATCHES):
+        silent_ms, file = -1, 0
+        while silent_ms <= IDLENESS_MS:
+            file += 1
             add({0: file, 1: file})
-            last = query.drain()[-1]
+            # A batch tells what there was until its trigger: no row of split 2 from the first one's to this one's.
+            silent_ms = milliseconds(query.drain()[-1]["timestamp"]) - milliseconds(first["timestamp"])
             whole, splits = by_split(query)
-            if splits["2"]["idle"]:
-                break
-            assert whole["watermark"] == held_ms
-            assert set(query.columns(behind, names.CURRENT_SPLIT_WATERMARK)) == {held_ms}
+            assert splits["2"]["idle"] == (silent_ms > IDLENESS_MS), silent_ms
+            if not splits["2"]["idle"]:
+                assert whole["watermark"] == held_ms
+                assert set(query.columns(behind, names.CURRENT_SPLIT_WATERMARK)) == {held_ms}
+        print(f"\nidle after {silent_ms} ms, in batch {file + 1} that had rows", end="")
         assert file > 1
-        silent_ms = milliseconds(last["timestamp"]) + last["durationMs"]["triggerExecution"]
-        silent_ms -= milliseconds(first["timestamp"])
-        print(f"\nidle at the latest after {silent_ms} ms, {file} batches", end="")
-        assert silent_ms > IDLENESS_MS
         moved_ms = flink_ms(rows, 0)
         agree("watermark of all, without the idle split", moved_ms, whole["watermark"], within=0)
         assert set(query.columns(behind, names.CURRENT_SPLIT_WATERMARK)) == {moved_ms}
@@ -233,7 +238,8 @@ def test_record_latency_is_the_rows_own(
         [records] = query.get(f"{query.vertex('Source: ')}/splits")["records"]
     ends = eventually(lambda: len(found := executed_ms(event_log, query.run_id)) == len(batches) and found, WAIT_S)
     assert len(batches) == len(made)
-    triggers = [milliseconds(batch["timestamp"]) for batch in batches]
+    # Spark takes a batch's time when it has asked the source for what there is.
+    triggers = [milliseconds(batch["timestamp"]) + batch["durationMs"]["latestOffset"] for batch in batches]
     for what, instants, told_ms in (
         ("latency", [ends[batch["batchId"]] for batch in batches], records["latency"]),
         ("queueing", triggers, records["queueing"]),
@@ -286,3 +292,134 @@ def test_watermarks_of_operators_are_those_of_sparks_plan(
         assert set(behind[node]) == {expected}
         started_ms = milliseconds(batches[0]["timestamp"])
         agree(f"{node}: when it was so late", now_ms, lags[node] + expected, within=0, least=now_ms - started_ms)
+
+
+@needs_timers
+def test_timers_fire_and_wait_as_a_model_of_them_does(
+    attached: SparkSession, rest: Rest, tmp_path: Path, request: pytest.FixtureRequest, agree: Agree
+) -> None:
+    """Registered, deleted, pending and fired ones, and by how much the watermark had passed those that fired."""
+    feed, fed = Feed(tmp_path / "in"), []
+    random = np.random.default_rng(6)
+    for file in range(5):
+        keys, begin_ms = random.permutation(20).tolist(), START_MS + 10_000 * file
+        rows = [Row(key, begin_ms + int(random.integers(10_000))) for key in keys[:12]]
+        # Some timers of the file before are deleted; some that never were, too.
+        for before, key in zip(fed[-1][:4] if fed else [], keys[12:], strict=False):
+            late_ms = before.at_ms + AFTER_MS
+            rows += [Row(before.split, before.at_ms + 10_000, late_ms), Row(key, before.at_ms + 10_000, late_ms + 1)]
+        feed.add(rows)
+        fed.append(rows)
+    stream = feed.stream(attached).withWatermark("at", f"{DELAY_MS} milliseconds")
+    stream = stream.withColumn("at_ms", f.unix_millis("at")).withColumn("deletes_ms", f.unix_millis("made"))
+    name = request.node.name
+    settings = {"streaming.stateStore.providerClass": ROCKSDB}
+    with running(rest, reminded(stream), name, tmp_path, settings) as query:
+        batches = query.drain()
+        model, waiting = Model(), list(fed)
+        for batch in batches:
+            rows = waiting.pop(0) if batch["numInputRows"] else []
+            model.run([(row.split, row.at_ms, row.made_ms) for row in rows], max(spark_watermark_ms(batch), 0))
+        vertex = query.vertex("TransformWithState")
+        [timers] = query.get(f"{vertex}/timers")["operators"]
+    assert not waiting
+    assert dropped(batches) == 0
+    assert min(len(model.lateness), len(model.pending), model.deleted) > 5
+    agree("timers registered", model.registered, timers["registered"], within=0)
+    agree("timers pending", len(model.pending), timers["pending"], within=0)
+    agree("timers fired", len(model.lateness), timers["fired"], within=0)
+    agree("timers with a lateness", len(model.lateness), timers["lateness"]["count"], within=0)
+    for percentile, key in ((0, "min-ms"), (50, "p50-ms"), (95, "p95-ms"), (100, "max-ms")):
+        expected = float(np.percentile(model.lateness, percentile, method="inverted_cdf"))
+        agree(f"{key} of lateness", expected, timers["lateness"][key], within=0.05)
+
+
+def reminded(stream: DataFrame, *modes: Any) -> DataFrame:
+    """The timers of `Reminders`, in a query of event time."""
+    from tests.e2e.reminders import Reminders
+
+    keyed = stream.select("split", "at_ms", "deletes_ms", *(["at"] if time_mode == "EventTime" else [])).groupBy(
+        "split"
+    )
+    schema = "split INT, due_ms BIGINT"
+    return keyed.transformWithStateInPandas(Reminders(*modes), schema, "Append", "EventTime")
+
+
+def twice(stream: DataFrame) -> None:
+    tap(tap(stream, "fed").where("split = 1"), "fed")
+
+
+WRONG: dict[str, tuple[Callable[[DataFrame], object], tuple[str, ...]]] = {
+    "no such column": (
+        lambda stream: tap(stream, "fed", event_time="departed"),
+        ("event_time='departed'", "no column", "id, split, at, made"),
+    ),
+    "no timestamp": (
+        lambda stream: tap(stream, "fed", event_time="id"),
+        ("event_time='id'", "bigint", "expected timestamp"),
+    ),
+    "ingest time is no timestamp": (
+        lambda stream: tap(stream, "fed", ingest_time="split"),
+        ("ingest_time='split'", "int", "expected timestamp"),
+    ),
+    "duplicate name": (twice, ("name='fed'", "this name already")),
+    "batch": (
+        lambda stream: tap(stream.sparkSession.range(3), "fed"),
+        ("tap(df", "batch"),
+    ),
+    "too many splits": (
+        lambda stream: tap(stream, "fed", event_time="at", partition="split", splits=65),
+        ("splits=65", "1 to 64"),
+    ),
+    "too many listed splits": (
+        lambda stream: tap(stream, "fed", event_time="at", partition="split", splits=list(range(65))),
+        ("splits", "65", "1 to 64"),
+    ),
+    "no partition of this type": (
+        lambda stream: tap(stream, "fed", event_time="at", partition="made"),
+        ("partition='made'", "timestamp", "expected a column of integers or of strings"),
+    ),
+    "idleness is no duration": (
+        lambda stream: tap(stream, "fed", event_time="at", idleness="soon"),
+        ("idleness='soon'", "expected a duration"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("use", "words"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_tap_raises_at_once(
+    attached: SparkSession, tmp_path: Path, use: Callable[[DataFrame], object], words: tuple[str, ...]
+) -> None:
+    """Not when the query runs; the message names the argument or the column, and the rule."""
+    with pytest.raises(TapError) as raised:
+        use(Feed(tmp_path / "in").stream(attached))
+    for word in words:
+        assert word in str(raised.value)
+
+
+@needs_timers
+@pytest.mark.parametrize(
+    ("mode", "calls", "words"),
+    [
+        ("EventTime", "ProcessingTime", ("register_processing_time_timer", "'ProcessingTime'", "'EventTime'")),
+        ("ProcessingTime", "ProcessingTime", ("'reminders'", "'ProcessingTime'", "'EventTime'")),
+    ],
+    ids=["registered", "service"],
+)
+def test_timer_of_the_other_time_mode_raises_at_once(
+    attached: SparkSession, rest: Rest, tmp_path: Path, mode: str, calls: str, words: tuple[str, ...]
+) -> None:
+    """A query of event time fails in its first batch; the message names the call, and both modes."""
+    feed = Feed(tmp_path / "in")
+    feed.add(seconds(0, 0))
+    stream = feed.stream(attached).withWatermark("at", "1 second")
+    stream = stream.withColumn("at_ms", f.unix_millis("at")).withColumn("deletes_ms", f.unix_millis("made"))
+    settings = {"streaming.stateStore.providerClass": ROCKSDB}
+    reminders = reminded(stream, mode, calls)
+    with running(rest, reminders, f"timer of {mode} calls", tmp_path, settings) as query:
+        with pytest.raises(StreamingQueryException) as raised:
+            query.query.awaitTermination(WAIT_S)
+        assert not query.batches()
+    assert "TimerError" in str(raised.value)
+    for word in words:
+        assert word in str(raised.value)
