@@ -338,9 +338,7 @@ def reminded(stream: DataFrame, *modes: Any) -> DataFrame:
     """The timers of `Reminders`, in a query of event time."""
     from tests.e2e.reminders import Reminders
 
-    keyed = stream.select("split", "at_ms", "deletes_ms", *(["at"] if time_mode == "EventTime" else [])).groupBy(
-        "split"
-    )
+    keyed = stream.select("split", "at", "at_ms", "deletes_ms").groupBy("split")
     schema = "split INT, due_ms BIGINT"
     return keyed.transformWithStateInPandas(Reminders(*modes), schema, "Append", "EventTime")
 
@@ -407,7 +405,13 @@ def test_wrong_tap_raises_at_once(
     ids=["registered", "service"],
 )
 def test_timer_of_the_other_time_mode_raises_at_once(
-    attached: SparkSession, rest: Rest, tmp_path: Path, mode: str, calls: str, words: tuple[str, ...]
+    attached: SparkSession,
+    rest: Rest,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    mode: str,
+    calls: str,
+    words: tuple[str, ...],
 ) -> None:
     """A query of event time fails in its first batch; the message names the call, and both modes."""
     feed = Feed(tmp_path / "in")
@@ -415,11 +419,12 @@ def test_timer_of_the_other_time_mode_raises_at_once(
     stream = feed.stream(attached).withWatermark("at", "1 second")
     stream = stream.withColumn("at_ms", f.unix_millis("at")).withColumn("deletes_ms", f.unix_millis("made"))
     settings = {"streaming.stateStore.providerClass": ROCKSDB}
-    reminders = reminded(stream, mode, calls)
-    with running(rest, reminders, f"timer of {mode} calls", tmp_path, settings) as query:
+    name = request.node.name
+    with running(rest, reminded(stream, mode, calls), name, tmp_path, settings) as query:
         with pytest.raises(StreamingQueryException) as raised:
             query.query.awaitTermination(WAIT_S)
         assert not query.batches()
-    assert "TimerError" in str(raised.value)
-    for word in words:
-        assert word in str(raised.value)
+    told(rest, name, "FAILED")
+    [failure] = query.get(f"{query.base}/exceptions")["exceptionHistory"]["entries"]
+    for word in ("TimerError", *words):
+        assert word in failure["stacktrace"]
