@@ -15,6 +15,7 @@ from spark_hooks.markers import Markers
 from spark_hooks.observed import observed
 from spark_hooks.progress import Progress
 from spark_hooks.steady import SteadyTime
+from spark_hooks.tap_rows import users
 from streamgauge import names, wire
 from streamgauge.clock import SystemClock
 
@@ -152,8 +153,8 @@ class Job:
         Args:
             told: Name → column → value; nothing where no batch has run through it.
         """
-        if told:
-            self.observed = observed(told)
+        if seen := users(told):
+            self.observed = observed(seen)
 
     def end(self, time_ms: int, failure: str | None) -> None:
         """

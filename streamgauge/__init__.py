@@ -9,14 +9,30 @@ Two lines in the driver:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from collections.abc import Sequence
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from streamgauge.version import __version__
 
 if TYPE_CHECKING:
     from spark_hooks.timer_service import TimerService
 
-__all__ = ["TimerService", "__version__", "attach", "detach"]
+__all__ = ["SOURCE_SPLIT", "SourceSplit", "TimerService", "__version__", "attach", "detach", "tap"]
+
+
+class SourceSplit(Enum):
+    """What tells a tap's splits apart where no column does: see SOURCE_SPLIT."""
+
+    SOURCE_SPLIT = "SOURCE_SPLIT"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+SOURCE_SPLIT: Final = SourceSplit.SOURCE_SPLIT
+"""For `tap(partition=…)`: a split is what one task of the source reads; they are numbered from 0."""
 
 
 def attach(
@@ -93,6 +109,63 @@ def detach() -> None:
     from spark_hooks import agent
 
     agent.detach()
+
+
+def tap(
+    df: Any,
+    name: str,
+    *,
+    event_time: Any = None,
+    ingest_time: Any = None,
+    partition: Any = None,
+    splits: int | Sequence[int] | Sequence[str] | None = None,
+    max_out_of_orderness: str | timedelta | None = None,
+    idleness: str | timedelta | None = None,
+) -> Any:
+    """
+    Measure a stream's records themselves as they come by: event times, the watermark of each split, delays.
+
+    Spark's own aggregates do it, in one `observe()`: no Python runs in the data path, and the result has the rows
+    and the columns of `df`. Where the hooks are not attached, or from another process, the figures are in the
+    query's progress, as `observedMetrics["streamgauge.tap.<name>"]`.
+
+    Args:
+        df: A streaming DataFrame.
+        name: Of the tap, unique in its query: 1 to 64 of A-Z, a-z, 0-9, '_' and '-'.
+        event_time: When a record's event was: a timestamp column, by name or as a Column. Records without one count
+            as records, and as nothing else.
+        ingest_time: When a record came into the source, a timestamp column, as Kafka's `timestamp`. Its delay is the
+            time from there to the trigger of the batch that reads it.
+        partition: Which split of the source a record is of: a column of integers or strings, as Kafka's `partition`,
+            or SOURCE_SPLIT for what one task of the source reads. Needs event_time.
+        splits: Which splits to watch, 64 at most: their values, or a number n for 0 … n − 1; 16 where nothing is said.
+            A string column needs the values. Records of others are counted, all together.
+        max_out_of_orderness: How far a split's watermark is behind its latest event time: '10 seconds', or a
+            timedelta; none where nothing is said. Needs event_time.
+        idleness: A split without records for that long is idle and holds nobody up; never where nothing is said. Needs
+            event_time.
+
+    Returns:
+        The tapped DataFrame, to be used in place of `df`.
+
+    Raises:
+        TapError: the DataFrame is a batch's, a column or another argument cannot be used; the message names it and
+            the rule.
+
+    Any thread that may use `df`.
+    """
+    from spark_hooks import tap as taps
+
+    return taps.tap(
+        df,
+        name,
+        event_time=event_time,
+        ingest_time=ingest_time,
+        partition=partition,
+        splits=splits,
+        max_out_of_orderness=max_out_of_orderness,
+        idleness=idleness,
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ StreamgaugeError
   HookError                                      the hooks cannot be attached
   ReadError                                      a collector's REST cannot be read
   TimerError                                     a timer call that Spark does not allow here
+  TapError                                       a stream cannot be tapped so
   CollectorError
     IngestError      MalformedFrame · UnsupportedVersion · InvalidName     400
                      Unauthorized 401 · NeedsFullFrame 409 · WrongType 415
@@ -36,6 +37,12 @@ class ReadError(StreamgaugeError):
 
 class TimerError(StreamgaugeError):
     """A timer call that Spark's version, the query's time mode or the moment does not allow; the message says which."""
+
+
+class TapError(StreamgaugeError):
+    """
+    A stream cannot be tapped so; the message names the argument or column, and the rule.
+    """
 
 
 class CollectorError(StreamgaugeError):
