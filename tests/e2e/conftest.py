@@ -164,15 +164,22 @@ def attached(spark: SparkSession, service: str) -> Iterator[SparkSession]:
     streamgauge.detach()
 
 
+def _shown(figure: float | None) -> str:
+    # An instant in ms needs all of its digits.
+    return f"{figure:.6g}" if isinstance(figure, float) else str(figure)
+
+
 @pytest.fixture
 def agree(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Agree:
     """Return what holds a figure to the truth, and tells both."""
 
-    def check(what: str, expected: float, measured: float, within: float = WITHIN, least: float = 0.0) -> None:
+    def check(what: str, expected: float, measured: float | None, within: float = WITHIN, least: float = 0.0) -> None:
         """Let `measured` differ by the part `within` of `expected`, or by `least`."""
-        line = f"{what}: expected {expected:.6g}, measured {measured:.6g}"
+        both = f"expected {_shown(expected)}, measured {_shown(measured)}"
+        line = f"{what}: {both}"
         print(f"\n{request.node.name[5:]} | {line}", end="")
-        record_property(what, f"expected {expected:.6g}, measured {measured:.6g}")
+        record_property(what, both)
+        assert measured is not None, line
         assert abs(measured - expected) <= max(within * abs(expected), least), line
 
     return check
