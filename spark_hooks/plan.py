@@ -20,10 +20,12 @@ from spark_hooks.descriptions import SKEW, stable
 from spark_hooks.native import NativeMetric, native_metrics
 from spark_hooks.operator_names import NAME_LENGTH, operator_name, short_name
 from spark_hooks.records import PlanNode
+from spark_hooks.thresholds import Thresholds, thresholds
 
 ROWS = "number of output rows"
 STATE = "memory used by state"
 COMMIT = "time to commit changes"
+LATE = "number of rows which are dropped by watermark"
 
 # A collector takes 8,192 and 65,536 characters at most, and refuses a push for one that is longer.
 CHAIN_LENGTH = 4096
@@ -36,10 +38,10 @@ _WRAPPERS = re.compile(
 )
 CODEGEN = "WholeStageCodegen "
 _SHUFFLE = "Exchange"
-_BROADCAST = "BroadcastExchange"
+BROADCAST = "BroadcastExchange"
 # What the driver collects and hands on as a value; its rows are no operator's input.
 _SUBQUERIES = frozenset({"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"})
-_EXCHANGES = frozenset({_SHUFFLE, _BROADCAST}) | _SUBQUERIES
+_EXCHANGES = frozenset({_SHUFFLE, BROADCAST}) | _SUBQUERIES
 
 # Their row metrics come from the driver alone; what they got is the last count of the chain.
 _SINKS = re.compile(
@@ -117,6 +119,8 @@ class Operator:
         is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
         state, commits: Accumulator ids of the bytes of its state, and of the time that it took to commit it.
+        late: Accumulator ids of the rows that it dropped as late.
+        thresholds: How far event time is at it in the plan's micro-batch; None where Spark does not say.
         leaf: Its place among the plan's sources from left to right, from 0; −1 for what is none.
         native: Every metric; what Spark counts for all of the code that it generated stands at its last operator.
     """
@@ -131,6 +135,8 @@ class Operator:
     sink: bool = False
     state: tuple[int, ...] = ()
     commits: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+    thresholds: Thresholds | None = None
     leaf: int = -1
     native: tuple[NativeMetric, ...] = ()
 
@@ -263,6 +269,8 @@ class _Analysis:
             rows=_named(node, ROWS),
             state=_named(node, STATE),
             commits=_named(node, COMMIT),
+            late=_named(node, LATE),
+            thresholds=thresholds(name, node.description),
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
             sink=sink,

@@ -84,7 +84,10 @@ class Figure(NamedTuple):
 
 class VertexTimers:
     """
-    The timers of one vertex over all batches of a run; `revision` counts what was reported. Not thread safe.
+    The timers of one vertex over all batches of a run. Not thread safe.
+
+    `revision` counts what was reported. `keys_told` is to be set once a task has told how many keys its store has: a
+    query may keep no count of them, and no word of it is no 0.
 
     Spark's own counts are calls: registering a timer that is there counts, and so does deleting one that is not; a
     timer that fires counts as deleted. Only Scala's and Java's flavour is told how many fired. Where a timer service
@@ -98,6 +101,7 @@ class VertexTimers:
 
     def __init__(self, operators: Iterable[Operator], accumulators: Accumulators) -> None:
         self.revision = 0
+        self.keys_told = False
         self._accumulators = accumulators
         self._fires = {operator.id: operator.node == NODE for operator in operators}
         in_python = [operator for operator, fires in self._fires.items() if not fires]
@@ -185,8 +189,8 @@ class VertexTimers:
                 if values is not None:
                     yield Figure(operator, metric, values, None)
         keys, families = self._native(operator, KEYS), self._native(operator, FAMILIES)
-        if keys is not None and families is not None:
-            # With more families some keys are no timers': lists and what expires have such too.
+        if self.keys_told and keys is not None and families is not None:
+            # With more families some keys are no timers: lists, and state that expires, have such too.
             yield Figure(operator, names.NUM_PENDING_TIMERS, keys // KEYS_A_TIMER, families == KEYS_A_TIMER)
 
     def _fired(self) -> dict[str, tuple[Counts, Present | None]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex
 
@@ -193,6 +193,23 @@ class HdrCounts:
             flat = flat[(flat >= 0) & (flat <= HIGHEST_COUNTED_MS)]
         fresh = np.bincount(bucket_index(flat), minlength=BUCKET_COUNT).astype(np.int64, copy=False)
         self._grow(fresh, below, above, int(flat.sum()))
+
+    def add_times(self, values: Mapping[int, int]) -> None:
+        """
+        Count values that came many times.
+
+        Args:
+            values: Milliseconds → how many times, at least 1; integers that fit an int64. Those outside 0 to
+                HIGHEST_COUNTED_MS are counted apart.
+        """
+        fresh = np.zeros(BUCKET_COUNT, dtype=np.int64)
+        counted = {value: times for value, times in values.items() if 0 <= value <= HIGHEST_COUNTED_MS}
+        if counted:
+            places = bucket_index(np.fromiter(counted, dtype=np.int64, count=len(counted)))
+            np.add.at(fresh, places, np.fromiter(counted.values(), dtype=np.int64, count=len(counted)))
+        below = sum(times for value, times in values.items() if value < 0)
+        above = sum(times for value, times in values.items() if value > HIGHEST_COUNTED_MS)
+        self._grow(fresh, below, above, sum(value * times for value, times in counted.items()))
 
     def merge(self, buckets: HdrBuckets) -> None:
         """Count what was read from another: of another subtask, another source or another time."""

@@ -49,7 +49,7 @@ def gauges(vertex: VertexState) -> dict[str, dict[int, Scalar]]:
     return found
 
 
-def split_gauges(vertex: VertexState, tap: wire.Tap) -> Iterator[tuple[int, str, str, Scalar]]:
+def split_gauges(vertex: VertexState, tap: wire.Tap) -> Iterator[tuple[int, str, str, bool | int | float]]:
     """Yield (subtask, split, metric, value) of a tap; any thread."""
     for metric, values in figures(tap).items():
         for place, value in enumerate(values):
@@ -74,7 +74,7 @@ def statistics(told: wire.Buckets) -> dict[str, int | float]:
     return {name: found[name] for name in names.LATENCY_STATISTICS}
 
 
-def _java(metric: str, value: int | float) -> Scalar:
+def _java(metric: str, value: int | float) -> bool | int | float:
     if metric == names.SPLIT_IDLE:
         return bool(value)
     return float(value) if metric in _DOUBLES else value

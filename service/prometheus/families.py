@@ -27,6 +27,7 @@ _CALLED: dict[str, str] = {
     names.INPUT_BUFFERS + names.INPUT_QUEUE_SIZE: "input_queue_size",
     names.INPUT_BUFFERS + names.IN_POOL_USAGE: "in_pool_usage",
     names.CHECKPOINT_START_DELAY: "checkpoint_start_delay",
+    names.TIMER_TIME: "timer_processing",
     names.BACKLOG_TIME: "backlog_time",
     names.BACKLOG_TIME_TREND: "backlog_time_growth",
     names.NUM_COMPLETED_CHECKPOINTS: "completed_checkpoints",

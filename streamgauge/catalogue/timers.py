@@ -13,7 +13,7 @@ _REPORTS = "TaskEnd, and TimerService's accumulator"
 _FIRED = Metric(
     names.NUM_FIRED_TIMERS,
     "counter",
-    "",
+    "timers",
     "operator",
     _REPORTS,
     "Timers that fired; absent where neither Spark nor a TimerService tells: Spark does not for processors in Python.",
@@ -33,7 +33,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         names.NUM_REGISTERED_TIMERS,
         "counter",
-        "",
+        "timers",
         "operator",
         _REPORTS,
         "Timers that were registered and were not there; without a TimerService Spark's count, which is of calls: "
@@ -43,7 +43,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         names.NUM_DELETED_TIMERS,
         "counter",
-        "",
+        "timers",
         "operator",
         _REPORTS,
         "Timers that were deleted and were there; without a TimerService Spark's count, which is of calls, and has "
@@ -53,11 +53,12 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         names.NUM_PENDING_TIMERS,
         "gauge",
-        "",
+        "timers",
         "operator",
         _TASKS,
         "Timers that wait in the state store, also those of earlier runs; several namespaces of a key at one timestamp "
-        "are one. Absent where the processor has lists or state that expires: the store does not tell them apart.",
+        "are one. Absent where the processor has lists or state that expires, for the store does not tell them apart, "
+        "and where the store counts no rows.",
         "'RocksDB: number of internal keys for internal column families' / 2, where "
         "'RocksDB: number of internal column families' is 2",
     ),

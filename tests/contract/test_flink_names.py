@@ -37,6 +37,10 @@ OURS = {
             names.NUM_FIRED_TIMERS + names.PER_SECOND,
         )
     ),
+    # Of record taps.
+    ("vertex", names.CURRENT_SPLIT_WATERMARK),
+    ("operator", names.RECORD_LATENCY),
+    ("operator", names.RECORD_QUEUEING),
     # Flink 1.2's.
     ("operator", names.LATENCY),
     *(
