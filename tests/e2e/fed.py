@@ -184,6 +184,11 @@ def dropped(batches: Iterable[dict[str, Any]]) -> int:
     return sum(each["numRowsDroppedByWatermark"] for batch in batches for each in batch["stateOperators"])
 
 
+def trigger_ms(batch: dict[str, Any]) -> int:
+    """When a batch was triggered, Unix time."""
+    return milliseconds(batch["timestamp"])
+
+
 def watermark_ms(batch: dict[str, Any]) -> int:
     """Spark's watermark in a batch."""
     return milliseconds(batch["eventTime"]["watermark"])
