@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NoReturn
+import operator
+from typing import Literal, SupportsIndex
 
 from spark_hooks.due_timers import DueTimers
 from spark_hooks.timer_channel import TaskCounts
@@ -61,26 +62,26 @@ class KeyTimers:
         """Return when the batch was triggered, Unix ms."""
         return self._processing_ms
 
-    def register_event_time_timer(self, timestamp_ms: int, namespace: str = PLAIN) -> None:
+    def register_event_time_timer(self, timestamp_ms: SupportsIndex, namespace: str = PLAIN) -> None:
         """
         Fire once the watermark has reached a timestamp.
 
         Args:
-            timestamp_ms: Unix ms, any int64.
+            timestamp_ms: Unix ms, an integer of any kind that fits an int64.
             namespace: At most 256 characters; only a service made with `namespaces=True` takes one.
 
         Raises:
             TimerError: the query's time mode is ProcessingTime, or Spark is at another key.
-            TypeError: the timestamp is no integer, or the namespace no text.
+            TypeError: the timestamp is no integer, or a bool, or the namespace no text.
             ValueError: the timestamp is no int64, or the namespace is too long or not taken.
         """
         self._register("register_event_time_timer", "EventTime", timestamp_ms, namespace)
 
-    def delete_event_time_timer(self, timestamp_ms: int, namespace: str = PLAIN) -> None:
+    def delete_event_time_timer(self, timestamp_ms: SupportsIndex, namespace: str = PLAIN) -> None:
         """Forget a timer; nothing happens where there is none. Raises as `register_event_time_timer`."""
         self._delete("delete_event_time_timer", "EventTime", timestamp_ms, namespace)
 
-    def register_processing_time_timer(self, timestamp_ms: int, namespace: str = PLAIN) -> None:
+    def register_processing_time_timer(self, timestamp_ms: SupportsIndex, namespace: str = PLAIN) -> None:
         """
         Fire in the first batch that is triggered at a timestamp or later.
 
@@ -88,7 +89,7 @@ class KeyTimers:
         """
         self._register("register_processing_time_timer", "ProcessingTime", timestamp_ms, namespace)
 
-    def delete_processing_time_timer(self, timestamp_ms: int, namespace: str = PLAIN) -> None:
+    def delete_processing_time_timer(self, timestamp_ms: SupportsIndex, namespace: str = PLAIN) -> None:
         """Forget a timer; nothing happens where there is none. Raises as `register_processing_time_timer`."""
         self._delete("delete_processing_time_timer", "ProcessingTime", timestamp_ms, namespace)
 
@@ -102,19 +103,22 @@ class KeyTimers:
         """Be of no more use: Spark goes on to another key."""
         self._over = True
 
-    def _register(self, call: str, mode: TimeMode, timestamp_ms: int, namespace: str) -> None:
-        self._check(call, mode, timestamp_ms, namespace)
-        due = self._due
-        timers = due if due is not None and timestamp_ms <= due.limit_ms else self._store
-        self._counts.registered += timers.add(timestamp_ms, namespace)
+    def _register(self, call: str, mode: TimeMode, timestamp_ms: SupportsIndex, namespace: str) -> None:
+        self._check(call, mode)
+        at_ms = _timestamp(call, timestamp_ms)
+        self._check_namespace(call, namespace)
+        self._counts.registered += self._timers(at_ms).add(at_ms, namespace)
 
-    def _delete(self, call: str, mode: TimeMode, timestamp_ms: int, namespace: str) -> None:
-        self._check(call, mode, timestamp_ms, namespace)
-        due = self._due
-        timers = due if due is not None and timestamp_ms <= due.limit_ms else self._store
-        self._counts.deleted += timers.remove(timestamp_ms, namespace)
+    def _delete(self, call: str, mode: TimeMode, timestamp_ms: SupportsIndex, namespace: str) -> None:
+        self._check(call, mode)
+        at_ms = _timestamp(call, timestamp_ms)
+        self._check_namespace(call, namespace)
+        self._counts.deleted += self._timers(at_ms).remove(at_ms, namespace)
 
-    def _check(self, call: str, mode: TimeMode, timestamp_ms: int, namespace: str) -> None:
+    def _timers(self, timestamp_ms: int) -> DueTimers | TimerStore:
+        return self._due if self._due is not None and timestamp_ms <= self._due.limit_ms else self._store
+
+    def _check(self, call: str, mode: TimeMode) -> None:
         if mode != self._mode:
             raise TimerError(
                 f"{call}() needs a query of time mode {mode!r}, but this one's is {self._mode!r}: a query of Spark's "
@@ -122,15 +126,11 @@ class KeyTimers:
             )
         if self._over:
             raise TimerError(f"{call}() on the timers of a key that Spark has left; ask the service for them anew")
-        if type(timestamp_ms) is not int:
-            _refuse_type(call, "a timestamp in Unix milliseconds, an int,", timestamp_ms)
-        if not MIN_TIMESTAMP <= timestamp_ms <= _GREATEST_MS:
-            raise ValueError(f"{call}(): timestamp {timestamp_ms} does not fit an int64")
+
+    def _check_namespace(self, call: str, namespace: str) -> None:
         if type(namespace) is not str:
-            _refuse_type(call, "a namespace of type str", namespace)
-        if namespace == PLAIN:
-            return
-        if not self._namespaces:
+            raise TypeError(f"{call}(): a namespace of type str was expected, not {_shown(namespace)}")
+        if namespace != PLAIN and not self._namespaces:
             raise ValueError(
                 f"{call}(): namespace {namespace[:40]!r}, but this TimerService takes none; make it with "
                 "namespaces=True"
@@ -141,5 +141,18 @@ class KeyTimers:
             )
 
 
-def _refuse_type(call: str, wanted: str, given: object) -> NoReturn:
-    raise TypeError(f"{call}(): {wanted} was expected, not {given!r:.40} of type {type(given).__name__}")
+def _timestamp(call: str, given: SupportsIndex) -> int:
+    try:
+        # An int of Python's own, which NumPy's are not: Spark's messages take no other.
+        timestamp_ms = operator.index(given)
+    except TypeError:
+        timestamp_ms = None
+    if timestamp_ms is None or isinstance(given, bool):
+        raise TypeError(f"{call}(): a timestamp in Unix milliseconds, an integer, was expected, not {_shown(given)}")
+    if not MIN_TIMESTAMP <= timestamp_ms <= _GREATEST_MS:
+        raise ValueError(f"{call}(): timestamp {timestamp_ms} does not fit an int64")
+    return timestamp_ms
+
+
+def _shown(given: object) -> str:
+    return f"{given!r:.40} of type {type(given).__name__}"

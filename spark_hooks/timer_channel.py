@@ -35,9 +35,22 @@ class TaskCounts:
     task ends. Not thread safe.
     """
 
-    __slots__ = ("callback_ns", "deleted", "fired_event", "fired_processing", "lateness", "registered", "service")
+    __slots__ = (
+        "_task",
+        "callback_ns",
+        "deleted",
+        "fired_event",
+        "fired_processing",
+        "lateness",
+        "registered",
+        "service",
+    )
 
     def __init__(self, service: str) -> None:
+        from pyspark import TaskContext
+
+        # Held from here on, for a worker has none any more when it pickles what its accumulators hold.
+        self._task = TaskContext.get()
         self.service = service
         self.fired_event = self.fired_processing = 0
         self.registered = self.deleted = 0
@@ -54,10 +67,8 @@ class TaskCounts:
         self.lateness[bucket] = self.lateness.get(bucket, 0) + 1
 
     def report(self) -> TimerReport:
-        """Return what was done so far, with the task that does it."""
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
+        """Return what was done so far, with the task in which this was made."""
+        task = self._task
         stage, partition, attempt, number = (-1, -1, -1, -1)
         if task is not None:
             stage, partition, attempt = task.stageId(), task.partitionId(), task.attemptNumber()

@@ -30,20 +30,20 @@ class Scripted:
     """A processor whose rows are operations and whose callbacks follow a script."""
 
     def __init__(self, mode: TimeMode, namespaces: bool, scripts: Scripts) -> None:
-        self.timers = streamgauge.TimerService("scripted", mode, namespaces, ManualClock())
+        self.timers = streamgauge.TimerService("scripted", mode, namespaces)
         self.scripts = scripts
 
     def init(self, handle: Any) -> None:
         self.timers.open(handle, self)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Op], timerValues: Any) -> Iterator[Any]:
-        timers = self.timers.at(key, timerValues)
+    def handleInputRows(self, key: Any, rows: Iterator[Op], values: Any) -> Iterator[Any]:
+        timers = self.timers.at(key, values)
         for op in rows:
             self.apply(timers, op)
         yield from ()
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
-        yield from self.timers.fire(key, timerValues, expiredTimerInfo)
+    def handleExpiredTimer(self, **told: Any) -> Iterator[Any]:
+        yield from self.timers.fire(**told)
 
     def on_event_time(self, timer: KeyedTimer[Any, str], timers: KeyTimers) -> Iterator[Any]:
         yield self.row(timer, timers)
