@@ -63,12 +63,6 @@ LEFT: tuple[Left, ...] = (
     ),
     Left(
         "operator",
-        (names.CURRENT_INPUT_WATERMARK, "currentOutputWatermark"),
-        "The watermark told so far is the query's, and stands at the vertex.",
-    ),
-    Left("operator", ("split.*.watermark.*",), "Spark's watermark is the query's, not a split's."),
-    Left(
-        "operator",
         ("numBytesIn", "numBytesInPerSecond", "numBytesOut", "numBytesOutPerSecond"),
         "Spark counts bytes at exchanges and sinks, not between the operators of a chain.",
     ),
@@ -203,15 +197,19 @@ tell a part of the same; `/jobs/:jobid/latency` and `/jobs/:jobid/vertices/:vert
 whole run, as percentiles and as heat maps; `…/vertices/:vertexid/splits` watermarks split by split and how late
 records were, `…/vertices/:vertexid/timers` timers and how late they fired.
 
-A histogram of an operator has the ids `<metric>_<statistic>`, with the statistics STATISTICS. It is of the whole run and
-of all subtasks together, and so stands at subtask 0; so do the gauges of a split that belongs to no subtask.
+A histogram of an operator has the ids `<metric>_<statistic>`, with the statistics
+STATISTICS.
+It is of the whole run and of all subtasks together, and so stands at subtask 0; so do the gauges of a split that
+belongs to no subtask.
 
 `/metrics` has base units: seconds, bytes, ratios of 0 to 1. A counter of a vertex is the sum over its subtasks there,
-a gauge the greatest, a watermark the least; `?granularity=subtask` gives each subtask a series, with the label `subtask`. It has besides
+a gauge the greatest, a watermark the least; `?granularity=subtask` gives each subtask a series, with the label
+`subtask`. A watermark is not told before there is one and at the end of input. It has besides
 `streamgauge_job_state{state}`, 1 for the state that the job is in and 0 for the others;
 `streamgauge_vertex_bottleneck`, 1 for the vertex that holds a backlogged job up (`/jobs/:jobid` names it too); of
-each split, with the labels `tap` and `split`, SPLITS; and the service's own
-`streamgauge_service_…`. A watermark is not told before there is one and at the end of input. `/metrics/flink` has every figure of a scope with a prefix, a series a
+each split, with the labels `tap` and `split`,
+SPLITS;
+and the service's own `streamgauge_service_…`. `/metrics/flink` has every figure of a scope with a prefix, a series a
 subtask, called by prefix and name with all but letters, digits, ':' and '_' as '_'. The series of a job leave both
 when it has ended, or while its driver is silent; its state stays for 15 minutes.
 
@@ -229,8 +227,8 @@ _PATTERNS = """
 ## Names that are made up as needed
 
 What stands as `<…>` is filled by ids, by the JVM or by a connector; where they are is where their scope is.
-`/metrics` has none of these names; there splits have families of their own. `<source>` is a vertex's id, `<operator>` an operator's where `operator_id` stands
-in front of it, and `<statistic>` one of STATISTICS.
+`/metrics` has none of these names; splits have families of their own there. `<source>` is a vertex's id,
+`<operator>` an operator's where `operator_id` stands in front of it, and `<statistic>` one of STATISTICS.
 
 | scope | name | type | unit | meaning | source event |
 |---|---|---|---|---|---|

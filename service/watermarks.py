@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-NONE_MS = -(2**63)
-"""Before there is one. Source: Flink's `Watermark`, Long.MIN_VALUE."""
-END_MS = 2**63 - 1
-"""At the end of input. Source: Flink's `Watermark.MAX_WATERMARK`."""
+from streamgauge.watermarks import END_OF_INPUT_MS, NO_WATERMARK_MS
 
 
 def standing_ms(watermark_ms: int, max_out_of_orderness_ms: int = 0) -> int | None:
@@ -20,6 +17,6 @@ def standing_ms(watermark_ms: int, max_out_of_orderness_ms: int = 0) -> int | No
 
     Source: Flink's `BoundedOutOfOrdernessWatermarks`.
     """
-    if watermark_ms >= END_MS or watermark_ms <= NONE_MS + max_out_of_orderness_ms + 1:
+    if watermark_ms >= END_OF_INPUT_MS or watermark_ms <= NO_WATERMARK_MS + max_out_of_orderness_ms + 1:
         return None
     return watermark_ms

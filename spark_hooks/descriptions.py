@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from spark_hooks.tap_rows import PREFIX
+
 SKEW = re.compile(r"\(skew=true\)")
+# A tap says what it was asked for, and has several aggregates for each split: hundreds of them.
+_TAP = re.compile(rf"^(CollectMetrics {re.escape(PREFIX)}[\w-]+), .*", re.DOTALL)
 # What differs in every plan. It goes first: what is left of a node is mostly the same again in the next batch.
 _NUMBERED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r", state info \[.*$", re.DOTALL), ""),
@@ -22,6 +26,8 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"splits=(?:Some\(\d+\)|\d+)"), "splits"),
     (re.compile(r"\[epoch: \d+, "), "["),
     (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
+    # What it drops rows by, as late.
+    (re.compile(r"^(UpdateEventTimeColumn .*), -?\d+$"), r"\1"),
     (re.compile(r"\bReusedSubquery (?=Subquery)"), ""),
     (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
     (re.compile(r"@[0-9a-f]{1,8}\b"), ""),
@@ -38,9 +44,14 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
+def readable(description: str) -> str:
+    """Return a description without what nobody reads: of a tap no more than its name."""
+    return _TAP.sub(r"\1", description)
+
+
 def stable(description: str) -> str:
     """Return a description without what differs between batches, restarts and machines."""
-    return _settled(_without(_NUMBERED, description))
+    return _settled(_without(_NUMBERED, readable(description)))
 
 
 @lru_cache(maxsize=1024)

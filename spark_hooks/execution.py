@@ -315,6 +315,8 @@ class Model:
         if job is None:
             return
         job.graph.merge(execution.graph, execution.own)
+        if execution.own:
+            job.course.plan(execution.graph)
         outermost = execution.outermost
         shown = [outermost, *(inner for inner in outermost.inner if inner.stages)]
         job.graph.show([(each.graph, each.own) for each in shown])

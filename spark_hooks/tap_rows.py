@@ -206,9 +206,7 @@ def _delays(bins: object) -> dict[int, int]:
 
 def _whole(value: object) -> int:
     """Return a number that counts something, which Spark may tell as a double."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return _long(value)
+    return _long(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _count(value: object) -> int:

@@ -10,11 +10,12 @@ from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
 from spark_hooks.alignment import Alignment
 from spark_hooks.buffers import Buffers
-from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS, WRITTEN_RECORDS, Terms, terms
+from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, WRITTEN_RECORDS, Terms, late, terms
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
 from spark_hooks.vertex_timers import KEYS, VertexTimers, has_timers
+from spark_hooks.vertex_watermarks import VertexWatermarks
 from streamgauge import wire
 
 
@@ -22,7 +23,9 @@ class JobVertex:
     """
     A vertex over all batches of a run. Not thread safe.
 
-    Its counters' columns are (in, out) of each operator, then `TOTALS`. `timers` is None where no operator has any.
+    Its counters' columns are (in, out) of each operator, then `TOTALS`, then the late rows of each operator in `late`,
+    which are places among `operators`. `timers` is None where no operator has any, `split_watermark_ms` where no tap is
+    in it or before it.
     """
 
     def __init__(self, vertex: plan.Vertex) -> None:
@@ -30,8 +33,9 @@ class JobVertex:
         self.name = vertex.name
         self.operators = tuple(vertex.operators)
         self.inputs: dict[str, plan.Exchange] = {}
-        columns = 2 * len(self.operators) + len(TOTALS)
+        self.late = late(vertex)
         self.known: list[bool] = [found is not None for found in flat(vertex)]
+        columns = len(self.known)
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
@@ -41,6 +45,8 @@ class JobVertex:
         self.buffers = Buffers()
         self.alignment = Alignment()
         self.sources = SourceColumns()
+        self.split_watermark_ms: int | None = None
+        self.watermarks = VertexWatermarks()
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)
@@ -117,7 +123,8 @@ class JobVertex:
 def flat(vertex: plan.Vertex) -> list[Terms | None]:
     """Return how a task's counts follow from its updates, in the order of a vertex's counters."""
     operators, totals = terms(vertex)
-    return [found for pair in operators for found in pair] + list(totals)
+    dropped: list[Terms | None] = [(vertex.operators[place].late,) for place in late(vertex)]
+    return [found for pair in operators for found in pair] + list(totals) + dropped
 
 
 class Bound:

@@ -18,8 +18,9 @@ from collector.taps import figures
 from service.flink.distributions import Distribution, distribution
 from service.flink.ids import Id
 from service.flink.query import Query
-from service.watermarks import END_MS, NONE_MS, standing_ms
+from service.watermarks import standing_ms
 from streamgauge import names, wire
+from streamgauge.watermarks import END_OF_INPUT_MS, NO_WATERMARK_MS
 from streamgauge.wire import ENDED_STATES
 
 Watermark = TypedDict("Watermark", {"watermark": int | None, "finished": bool, "lag-ms": int | None})
@@ -134,20 +135,20 @@ def vertex(query: Query) -> VertexSplits:
 def _told(watermark_ms: int, now_ms: int | None, max_out_of_orderness_ms: int = 0) -> Watermark:
     standing = standing_ms(watermark_ms, max_out_of_orderness_ms)
     return {
-        "watermark": END_MS if watermark_ms == END_MS else standing,
-        "finished": watermark_ms == END_MS,
+        "watermark": END_OF_INPUT_MS if watermark_ms == END_OF_INPUT_MS else standing,
+        "finished": watermark_ms == END_OF_INPUT_MS,
         "lag-ms": None if standing is None or now_ms is None else now_ms - standing,
     }
 
 
 def _least(states: Iterable[VertexState], metric: str) -> int:
-    """Return the least watermark of all subtasks of vertices; NONE_MS where there is none."""
+    """Return the least watermark of all subtasks of vertices; NO_WATERMARK_MS where there is none."""
     found = []
     for state in states:
         column = state.columns.get(metric)
         if column is not None:
             found += [int(value) for value in column.values[columns.subtasks(column)].tolist() if math.isfinite(value)]
-    return min(max(min(found, default=NONE_MS), NONE_MS), END_MS)
+    return min(max(min(found, default=NO_WATERMARK_MS), NO_WATERMARK_MS), END_OF_INPUT_MS)
 
 
 def _spark(job: JobState, state: VertexState) -> int:
@@ -164,7 +165,7 @@ def _spark(job: JobState, state: VertexState) -> int:
             if each.vertex.id not in seen and not above.isdisjoint(edge.source for edge in each.vertex.inputs)
         ]
         seen.update(each.vertex.id for each in level)
-    return NONE_MS
+    return NO_WATERMARK_MS
 
 
 def _upstream(job: JobState, state: VertexState) -> list[VertexState]:
@@ -217,7 +218,7 @@ def _split(tap: wire.Tap, told: dict[str, list[int | float | None]], place: int,
     watermark, idle = whole(names.SPLIT_CURRENT_WATERMARK), whole(names.SPLIT_IDLE)
     return {
         "id": tap.splits[place],
-        **_told(NONE_MS if watermark is None else watermark, now_ms, tap.max_out_of_orderness_ms),
+        **_told(NO_WATERMARK_MS if watermark is None else watermark, now_ms, tap.max_out_of_orderness_ms),
         "idle": None if idle is None else bool(idle),
         "drift-ms": whole(names.SPLIT_WATERMARK_DRIFT),
         "records": whole(names.SPLIT_RECORDS),

@@ -49,11 +49,15 @@ def gauges(vertex: VertexState) -> dict[str, dict[int, Scalar]]:
     return found
 
 
-def split_gauges(vertex: VertexState, tap: wire.Tap) -> Iterator[tuple[int, str, str, Scalar]]:
-    """Yield (subtask, split, metric, value) of a tap; any thread."""
+def split_gauges(vertex: VertexState, tap: wire.Tap) -> Iterator[tuple[int, str, str, bool | int | float]]:
+    """
+    Yield (subtask, split, metric, value) of a tap; any thread.
+
+    Of a stream that is not parted there is nothing: its one split has no name, and so would have no id.
+    """
     for metric, values in figures(tap).items():
         for place, value in enumerate(values):
-            if value is not None:
+            if value is not None and tap.splits[place]:
                 subtask = place if tap.by_subtask and place < vertex.size else 0
                 yield subtask, tap.splits[place], metric, _java(metric, value)
 
@@ -74,7 +78,7 @@ def statistics(told: wire.Buckets) -> dict[str, int | float]:
     return {name: found[name] for name in names.LATENCY_STATISTICS}
 
 
-def _java(metric: str, value: int | float) -> Scalar:
+def _java(metric: str, value: int | float) -> bool | int | float:
     if metric == names.SPLIT_IDLE:
         return bool(value)
     return float(value) if metric in _DOUBLES else value

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from collector import columns
 from collector.store import AppState, Column, JobState, Snapshot, VertexState
 from service.cluster import cluster_metrics, connected
+from service.flink.tap_metrics import split_gauges
 from service.lifetime import job_metrics
 from service.prometheus.distributions import expose_distribution_summaries
 from service.prometheus.exposition import SILENT_STATES
 from service.prometheus.latencies import expose_summaries
-from service.prometheus.splits import expose_split_gauges
 from service.prometheus.text import Exposition, labels
+from streamgauge import names
 from streamgauge.wire import Executor, Scalar
 
 _OPERATOR = "taskmanager_job_task_operator"
@@ -81,8 +82,24 @@ def _vertex(exposition: Exposition, job: JobState, vertex: VertexState, executor
             whose = labels({"operator_id": operator.id, "operator_name": filtered(operator.name)})
             mine = [f"{task},{whose}" for task in tasks]
             _columns(exposition, _OPERATOR, found, mine)
-            expose_split_gauges(exposition, _OPERATOR, vertex, operator.id, mine)
+            _split_gauges(exposition, vertex, operator.id, mine)
             expose_distribution_summaries(exposition, _OPERATOR, vertex, operator.id, mine[0])
+
+
+def _split_gauges(exposition: Exposition, vertex: VertexState, operator: str, tasks: list[str]) -> None:
+    """
+    Add the split gauges of an operator; a split's id is a label.
+
+    Source: Flink 2.3, `InternalSourceSplitMetricGroup`, `PrometheusReporter`: of `addGroup(key, value)` only the key
+    is part of the name.
+    """
+    for tap in vertex.taps.taps:
+        if tap.operator == operator:
+            for subtask, split, metric, value in split_gauges(vertex, tap):
+                name = names.SPLIT + metric
+                pairs = f"{tasks[subtask]},{labels({'split': filtered(split)})}"
+                sample = (pairs, int(value) if isinstance(value, bool) else value)
+                exposition.add(_name(_OPERATOR, name), "gauge", _help(_OPERATOR, name), [sample])
 
 
 def _task(job: JobState, vertex: VertexState, index: int, executors: Mapping[str, Executor]) -> dict[str, str]:

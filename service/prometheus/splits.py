@@ -1,4 +1,4 @@
-"""Split watermarks in both expositions: idiomatic gauges of each split, and Flink's under its reporter's names."""
+"""The splits of taps in /metrics: what an alert asks of each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from collector.store import VertexState
 from collector.taps import figures
-from service.flink.tap_metrics import split_gauges
 from service.prometheus.text import Exposition, Kind, Value, labels
-from service.watermarks import NONE_MS, standing_ms
+from service.watermarks import standing_ms
 from streamgauge import names, wire
+from streamgauge.watermarks import NO_WATERMARK_MS
 
 _LAG = "lag"
 
@@ -97,33 +97,4 @@ def expose_splits(exposition: Exposition, vertex: VertexState, whose: Mapping[st
 
 def _standing(tap: wire.Tap, told: Mapping[str, Sequence[Value | None]]) -> Iterator[int | None]:
     for value in told.get(names.SPLIT_CURRENT_WATERMARK, ()):
-        yield standing_ms(NONE_MS if value is None else int(value), tap.max_out_of_orderness_ms)
-
-
-def expose_split_gauges(
-    exposition: Exposition, scope: str, vertex: VertexState, operator: str, tasks: Sequence[str]
-) -> None:
-    """
-    Add the split gauges of an operator as Flink's reporter names them: the split's id is a label.
-
-    Args:
-        scope: The operator's, in front of the names.
-        operator: Its id.
-        tasks: Labels of the operator in each subtask, at least one.
-
-    Source: Flink 2.3, `InternalSourceSplitMetricGroup` and `PrometheusReporter`: of `addGroup(key, value)` the key is
-    part of the name.
-    """
-    group = f"{scope}_{names.SPLIT.removesuffix('.')}"
-    for tap in vertex.taps.taps:
-        if tap.operator == operator:
-            for subtask, split, metric, value in split_gauges(vertex, tap):
-                if not isinstance(value, str) and value == value:
-                    groups, _, name = metric.rpartition(".")
-                    place = f"{group}_{groups}" if groups else group
-                    exposition.add(
-                        f"flink_{place}_{name}",
-                        "gauge",
-                        f"{name} (scope: {place})",
-                        [(f"{tasks[subtask]},{labels({'split': split})}", int(value) if value is True else value)],
-                    )
+        yield standing_ms(NO_WATERMARK_MS if value is None else int(value), tap.max_out_of_orderness_ms)

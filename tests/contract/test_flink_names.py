@@ -37,8 +37,16 @@ OURS = {
             names.NUM_FIRED_TIMERS + names.PER_SECOND,
         )
     ),
+    # Of record taps.
+    ("vertex", names.CURRENT_SPLIT_WATERMARK),
+    ("operator", names.RECORD_LATENCY),
+    ("operator", names.RECORD_QUEUEING),
     # Flink 1.2's.
     ("operator", names.LATENCY),
+    ("vertex", names.CURRENT_LOW_WATERMARK),
+    # Flink's too, of windows; the recorded program has none.
+    ("operator", names.NUM_LATE_RECORDS_DROPPED),
+    ("operator", names.NUM_LATE_RECORDS_DROPPED + names.PER_SECOND),
     *(
         ("vertex", names.OLD_BUFFERS + name)
         for name in (

@@ -23,6 +23,11 @@ from pyspark.sql import SparkSession
 import streamgauge
 from tests.contract.recordings import Answer
 
+WITHIN = 0.15
+"""The part by which a figure that depends on the machine may differ from the truth."""
+
+Agree = Callable[..., None]
+
 
 def number(value: str) -> float:
     """Return a metric's value; true is 1, and false 0."""
@@ -157,6 +162,27 @@ def attached(spark: SparkSession, service: str) -> Iterator[SparkSession]:
     assert streamgauge.attach(spark, url=service)
     yield spark
     streamgauge.detach()
+
+
+def _shown(figure: float | None) -> str:
+    # An instant in ms needs all of its digits.
+    return f"{figure:.6g}" if isinstance(figure, float) else str(figure)
+
+
+@pytest.fixture
+def agree(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Agree:
+    """Return what holds a figure to the truth, and tells both."""
+
+    def check(what: str, expected: float, measured: float | None, within: float = WITHIN, least: float = 0.0) -> None:
+        """Let `measured` differ by the part `within` of `expected`, or by `least`."""
+        both = f"expected {_shown(expected)}, measured {_shown(measured)}"
+        line = f"{what}: {both}"
+        print(f"\n{request.node.name[5:]} | {line}", end="")
+        record_property(what, both)
+        assert measured is not None, line
+        assert abs(measured - expected) <= max(within * abs(expected), least), line
+
+    return check
 
 
 Rows = dict[int, int]

@@ -88,6 +88,11 @@ SAME = [
         "EventTimeWatermark 9bdbeca8-7a75-4551-8a2a-ff1760c5e321, t#0: timestamp, 1 seconds",
         "EventTimeWatermark t#4: timestamp, 1 seconds",
     ),
+    (
+        "late rows of a processor",
+        "UpdateEventTimeColumn t#1485: timestamp, 10 seconds, 0",
+        "UpdateEventTimeColumn t#1485: timestamp, 10 seconds, 1795255000000",
+    ),
     ("epoch", "Write MicroBatchWrite[epoch: 1, writer: W]", "Write MicroBatchWrite[epoch: 22, writer: W]"),
     (
         "lambda",
@@ -126,6 +131,11 @@ SAME = [
         "FileScan json [k#98] Batched: false, DataFilters: [isnotnull(k#98), (k#98 > 3), (k..., Format: JSON",
         "FileScan json [k#101] Batched: false, DataFilters: [isnotnull(k#101), (k#101 > 3)..., Format: JSON",
     ),
+    (
+        "what a tap was asked for",
+        'CollectMetrics streamgauge.tap.clicks, [{"version":1,"splits":[]} AS options#5, count(1) AS rows#6L]',
+        'CollectMetrics streamgauge.tap.clicks, [{"version":1,"splits":["a, [b"]} AS options#9, ... 12 more fields]',
+    ),
 ]
 
 
@@ -153,6 +163,8 @@ DIFFERENT = [
         "FileScan json [k#1] Location: InMemoryFileIndex(1 paths)[file:/a], PartitionFilters: [q#1]",
     ),
     ("state keys", "StateStoreSave [a#1], state info [ x", "StateStoreSave [b#1], state info [ x"),
+    ("a tap's name", "CollectMetrics streamgauge.tap.a, [1 AS x#1]", "CollectMetrics streamgauge.tap.b, [1 AS x#1]"),
+    ("a user's observation", "CollectMetrics seen, [count(1) AS n#1L]", "CollectMetrics seen, [sum(k#2) AS n#1L]"),
 ]
 
 
@@ -212,6 +224,16 @@ def test_an_empty_side_of_a_join_renames_nothing_else(empty_side: int) -> None:
     assert [vertex.empty for vertex in batch.vertices] == [empty_side == 0, empty_side == 1, False]
     assert [vertex.position for vertex in batch.vertices] == [vertex.position for vertex in full.vertices]
     assert not any(vertex.empty for vertex in full.vertices)
+
+
+def test_a_tap_is_described_by_its_name() -> None:
+    """Its aggregates are hundreds, and nobody reads them; what a user observes stays as Spark has it."""
+    text = "CollectMetrics | CollectMetrics {0}, [count(1) AS rows#6L, ... 90 more fields]\n  Scan json t"
+    tap, other = (
+        analyse(text.format(name)).vertices[0].operators[1] for name in ("streamgauge.tap.clicks-2", "streamgauge.taps")
+    )
+    assert tap.description == "CollectMetrics streamgauge.tap.clicks-2"
+    assert other.description == "CollectMetrics streamgauge.taps, [count(1) AS rows#6L, ... 90 more fields]"
 
 
 def test_sinks_keep_their_id_whatever_their_description() -> None:
