@@ -9,7 +9,7 @@ from streamgauge.catalogue.metric import PROGRESS, Metric, Type
 
 _TAP = f"{PROGRESS}: the tap's observe()"
 _TRIGGERS = f"{PROGRESS}: when batches were triggered and ended"
-_CUT = "delays are told to 3 %"
+_CUT = "delays are told to a few per cent"
 
 
 def _split(name: str, kind: Type, unit: str, source: str, text: str, formula: str = "", estimate: str = "") -> Metric:
@@ -34,7 +34,7 @@ _DELAYS: tuple[Metric, ...] = (
         "operator",
         _TAP,
         "Time from a record's ingest until Spark fixes the time of its batch, of all records of this run; at the tap.",
-        "current_timestamp() − ingest time, cut to one of 320 values",
+        "current_timestamp() − ingest time, cut to a few per cent",
         _CUT,
     ),
 )

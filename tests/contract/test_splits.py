@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from service.config import Config
 from streamgauge import codec, names
 from streamgauge.clock import ManualClock
 from tests.conftest import LATENCIES_MS, NOW_MS, Client, job_frame, recorded_frames, recording
+from tests.programs import program
 
 JOB = recording("main__job.json")
 PATH = f"/jobs/{JOB['jid']}"
@@ -115,11 +115,11 @@ def test_refusals_have_the_one_shape(client: Client, what: str) -> None:
         assert (answer.status_code, list(answer.json())) == (status, ["errors"]), path
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is in the Debian package prometheus")
 @pytest.mark.parametrize("granularity", ["", "?granularity=subtask"])
 def test_promtool_finds_nothing_to_say(client: Client, granularity: str) -> None:
     """Of names, units, types and help texts of everything that a job with taps and timers tells."""
     page = client.get(f"/metrics{granularity}").content
     assert b"streamgauge_split_" in page
-    found = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, timeout=60, check=False)
+    command = [program("promtool"), "check", "metrics"]
+    found = subprocess.run(command, input=page, capture_output=True, timeout=60, check=False)
     assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
