@@ -136,6 +136,38 @@ def test_operators_lag_is_looked_at_every_five_seconds() -> None:
     assert run.told()[SAVE, names.WATERMARK_LAG] == [SECOND + 15_000 - FIRST]
 
 
+def test_operator_of_no_latest_plan_does_not_fall_behind() -> None:
+    """The plan is another one now: its watermark stays, and a lag that grows would alarm for nothing."""
+    run = Run()
+    run.begin(FIRST)
+    run.aggregate(0)
+    run.look()
+    assert (SAVE, names.WATERMARK_LAG) in run.told()
+    run.apply(run.execution.end(), run.query.progress())
+    run.query.batch += 1
+    other = Execution(run.ids, sink(run.ids, run.ids.node("Filter", scan(run.ids))), run.query.describe())
+    run.apply(other.start())
+    run.look()
+    told = run.told()
+    assert told[SAVE, names.CURRENT_INPUT_WATERMARK] == [FIRST]
+    assert told[SAVE, names.WATERMARK_LAG] == [None]
+
+
+def test_query_without_state_tells_what_its_progress_told() -> None:
+    """No plan prints its watermark."""
+    run = Run()
+    run.query.batch += 1
+    ids = run.ids
+    below = ids.node("EventTimeWatermark", scan(ids), rows=False, description="EventTimeWatermark t#1")
+    run.plan = sink(ids, ids.node("HashAggregate", ids.shuffle(below)))
+    run.execution = Execution(ids, run.plan, run.query.describe())
+    run.apply(run.execution.start())
+    [last] = [vertex for vertex in run.job.graph.vertices.values() if not vertex.is_source]
+    for told, expected_ms in (({}, NO_WATERMARK_MS), ({"watermark": "2026-11-21T10:00:20.000Z"}, FIRST)):
+        run.apply(run.query.progress(eventTime=told))
+        assert last.watermarks.input_ms == expected_ms
+
+
 def test_what_is_not_known_any_more_is_told_without_values() -> None:
     """Else the collector would keep the last ones; this plan's operator has no watermark."""
     run = Run()
