@@ -12,6 +12,7 @@ import numpy as np
 from collector.checks import Checks, shown
 from collector.latency_admission import LatencyAdmission
 from collector.limits import Limits
+from collector.tap_admission import TapAdmission
 from streamgauge import wire
 from streamgauge.errors import FrameTooLarge, InvalidName, MalformedFrame
 
@@ -40,6 +41,7 @@ class Admission(Checks):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._latencies = LatencyAdmission(limits)
+        self._taps = TapAdmission(limits)
 
     def check_body(self, body: bytes) -> None:
         """
@@ -223,6 +225,7 @@ class Admission(Checks):
         for operator, columns in by_operator.items():
             self._columns(f"{where}: accumulators of operator {shown(operator)}", tuple(columns), vertex.size)
         self._latencies.check(where, vertex)
+        self._taps.check(where, vertex)
 
     def _checkpoints(self, where: str, told: wire.Checkpoints) -> None:
         self._bound(where, "checkpoints", told.held)

@@ -1,7 +1,8 @@
-"""Latency histograms as they are read: merged, percentiles, counts within bounds, and HdrHistogram's own."""
+"""Histograms as they are read: merged, percentiles, counts within bounds, and HdrHistogram's own."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from streamgauge.buckets import (
     bucket_highest,
     bucket_index,
     bucket_lowest,
+    bucket_median,
 )
 
 Integers = npt.NDArray[np.int64]
@@ -67,6 +69,18 @@ class Histogram:
     def mean_ms(self) -> float | None:
         """Return the mean, exact; None of no value."""
         return self.buckets.sum_ms / self.count if self.buckets.indices.size else None
+
+    @property
+    def stddev_ms(self) -> float | None:
+        """
+        Return the standard deviation from the exact mean, each value taken for the middle of its bucket; None of none.
+
+        Source: HdrHistogram, `getStdDeviation`, but for the mean.
+        """
+        if not self.buckets.indices.size:
+            return None
+        away = bucket_median(self.buckets.indices) - self.buckets.sum_ms / self.count
+        return math.sqrt(float((away * away * self.buckets.counts).sum()) / self.count)
 
     def percentiles_ms(self, percentiles: Sequence[float]) -> list[int] | None:
         """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from collector.bucket_admission import check_buckets
 from collector.checks import Checks, shown
 from streamgauge import names, wire
-from streamgauge.buckets import BUCKET_COUNT, HIGHEST_COUNTED_MS, MAX_COUNT
 from streamgauge.errors import MalformedFrame
 
 GREATEST_MS = 2**53
@@ -60,7 +60,7 @@ class LatencyAdmission(Checks):
                     raise MalformedFrame(f"{place}: operator {shown(operator)} is there twice, expected once")
                 seen.add((histogram.source, operator))
             for part in ("total", "queueing", "processing"):
-                _check_buckets(f"{place}: {part}", getattr(histogram, part))
+                check_buckets(f"{place}: {part}", getattr(histogram, part))
 
     def _whose(self, where: str, latency: wire.Latency) -> None:
         if latency.source:
@@ -96,36 +96,3 @@ class LatencyAdmission(Checks):
             raise MalformedFrame(
                 f"{where}: a statistic of values that were recorded is no number of at most {GREATEST_MS} ms"
             )
-
-
-def _check_buckets(where: str, told: wire.Buckets) -> None:
-    filled, odd = divmod(len(told.indices), 2)
-    if odd or len(told.counts) != 8 * filled:
-        raise MalformedFrame(
-            f"{where}: {len(told.indices)} bytes of indices and {len(told.counts)} of counts, expected 2 and 8 for "
-            "each bucket"
-        )
-    for field in ("below", "above"):
-        value: int = getattr(told, field)
-        if not 0 <= value <= MAX_COUNT:
-            raise MalformedFrame(f"{where}: {value} values {field}, expected 0 to {MAX_COUNT}")
-    count = 0
-    if filled:
-        indices = np.frombuffer(told.indices, dtype="<u2").astype(np.int64)
-        if indices[-1] >= BUCKET_COUNT or not (np.diff(indices) > 0).all():
-            raise MalformedFrame(f"{where}: the buckets' indices do not ascend within 0 to {BUCKET_COUNT - 1}")
-        counts = np.frombuffer(told.counts, dtype="<i8")
-        if counts.min() < 1 or counts.max() > MAX_COUNT:
-            raise MalformedFrame(
-                f"{where}: the buckets' counts reach from {counts.min()} to {counts.max()}, expected 1 to {MAX_COUNT}"
-            )
-        # At most 2,048 counts of at most 2^53 are less than 2^64 and, as float64, near enough to tell.
-        if counts.sum(dtype=np.float64) > MAX_COUNT:
-            raise MalformedFrame(f"{where}: more than {MAX_COUNT} values in all buckets together")
-        count = int(counts.sum())
-    greatest = min(count * HIGHEST_COUNTED_MS, 2**63 - 1)
-    if not 0 <= told.sum_ms <= greatest:
-        raise MalformedFrame(
-            f"{where}: the sum of {count} values is {told.sum_ms} ms, expected 0 to {greatest}: each is at most "
-            f"{HIGHEST_COUNTED_MS} ms"
-        )

@@ -24,15 +24,19 @@ class Limits:
         accumulators: Native SQL metrics of a vertex; FrameTooLarge.
         latencies: Latencies of a vertex, one for each source (or its subtask) and the operators that see the same
             of its markers; latency histograms likewise; FrameTooLarge.
+        taps: Taps of a vertex; FrameTooLarge.
+        splits: Splits of a tap; FrameTooLarge.
+        distributions: Distributions of a vertex, one for each operator and metric; FrameTooLarge.
         checkpoints: Micro-batches of a job; FrameTooLarge.
         failures: Failures of a job, and such as came with one of them; FrameTooLarge.
         settings: Settings of a configuration, options and class path of a driver; FrameTooLarge.
-        job_series: Values held of one job: columns × subtasks, and latencies; FrameTooLarge. It keeps one job from
-            taking the room of all.
+        job_series: Values held of one job: columns × subtasks, latencies, splits and distributions; FrameTooLarge. It
+            keeps one job from taking the room of all.
         executors: Executors of an application, and executors that a vertex names; FrameTooLarge.
         scalars: Metrics without subtasks of each job, executor, driver and hooks; FrameTooLarge.
         name_chars: Characters of a name, id or address; InvalidName. A vertex's name is a whole chain.
-        metric_chars: Characters of a metric's name; InvalidName. Flink's latency ids take about 200.
+        metric_chars: Characters of a metric's name, and of a split's, which is a part of such; InvalidName. Flink's
+            latency ids take about 200.
         text_chars: Characters of a description, a failure or a metric that is text; InvalidName.
         interval_ms: Push interval that a driver may announce; MalformedFrame. Silence is measured by
             it, so a driver must not be able to announce years.
@@ -54,6 +58,9 @@ class Limits:
     columns: int = 1_000
     accumulators: int = 4_000
     latencies: int = 10_000
+    taps: int = 128
+    splits: int = 1_024
+    distributions: int = 1_000
     checkpoints: int = 32
     failures: int = 64
     settings: int = 20_000

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collector.latencies import Latencies
+from collector.taps import Taps
 from streamgauge import wire
 from streamgauge.errors import UnknownJob
 
@@ -82,6 +83,7 @@ class VertexState:
         accumulators: (operator id, metric) → native SQL metric; the id is '' for an exchange.
         coordinators: Source operator's id → what the driver itself knows of it.
         latencies: Of markers, at its operators.
+        taps: Its record taps with their splits, and what is distributed over records and timers.
     """
 
     vertex: wire.Vertex
@@ -95,6 +97,7 @@ class VertexState:
     accumulators: Mapping[tuple[str, str], Accumulated] = field(default_factory=dict)
     coordinators: Mapping[str, Mapping[str, wire.Scalar]] = field(default_factory=dict)
     latencies: Latencies = field(default_factory=Latencies)
+    taps: Taps = field(default_factory=Taps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,8 +167,9 @@ def _vertices(where: str, before: Mapping[str, VertexState], frame: wire.Frame) 
         }
         for vertex_id, planned in after.items():
             known = planned.latencies.within(planned.operators, after)
-            if known is not planned.latencies:
-                after[vertex_id] = replace(planned, latencies=known)
+            taps = planned.taps.within(planned.operators)
+            if known is not planned.latencies or taps is not planned.taps:
+                after[vertex_id] = replace(planned, latencies=known, taps=taps)
     for figures in frame.vertices:
         held = after.get(figures.id)
         if held is None:
@@ -219,6 +220,7 @@ def _measured(
         if figures.coordinators is None
         else {told.operator: told.metrics for told in figures.coordinators},
         latencies=held.latencies.after(where, figures, operators, vertices),
+        taps=held.taps.after(where, figures, operators),
     )
     if figures.size != held.size:
         _check_lengths(where, held.size, after)
@@ -289,14 +291,18 @@ def _times(subtasks: wire.Subtasks) -> SubtaskTimes:
 
 
 def _without_transient(vertex: VertexState) -> VertexState:
-    if names.TRANSIENT.isdisjoint(vertex.columns) and all(
-        names.TRANSIENT.isdisjoint(columns) for columns in vertex.operators.values()
+    taps = vertex.taps.lasting()
+    if (
+        taps is vertex.taps
+        and names.TRANSIENT.isdisjoint(vertex.columns)
+        and all(names.TRANSIENT.isdisjoint(columns) for columns in vertex.operators.values())
     ):
         return vertex
     return replace(
         vertex,
         columns=_lasting(vertex.columns),
         operators={operator: _lasting(columns) for operator, columns in vertex.operators.items()},
+        taps=taps,
     )
 
 
@@ -306,7 +312,7 @@ def _lasting(columns: Columns) -> Columns:
 
 def _series(vertex: VertexState) -> int:
     columns = len(vertex.columns) + sum(map(len, vertex.operators.values())) + len(vertex.accumulators)
-    return vertex.size * columns + vertex.latencies.series
+    return vertex.size * columns + vertex.latencies.series + vertex.taps.series
 
 
 def _checkpoint_series(checkpoint: wire.Checkpoint) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from service.prometheus import latencies
+from service.prometheus import distributions, latencies, splits
 from service.prometheus.families import FAMILIES, is_told_twice
 from streamgauge import catalogue, names
 from streamgauge.catalogue.metric import METER
@@ -61,13 +61,6 @@ LEFT: tuple[Left, ...] = (
         (f"{names.INPUT_BUFFERS}inputExclusiveBuffersUsage", f"{names.INPUT_BUFFERS}inputFloatingBuffersUsage"),
         "Flink's channels have buffers of their own and share others; Spark's fetches share one budget.",
     ),
-    Left("vertex", ("numFiredTimers", "numFiredTimersPerSecond"), "Spark does not tell how many timers fired."),
-    Left(
-        "operator",
-        (names.CURRENT_INPUT_WATERMARK, "currentOutputWatermark"),
-        "The watermark told so far is the query's, and stands at the vertex.",
-    ),
-    Left("operator", ("split.*.watermark.*",), "Spark's watermark is the query's, not a split's."),
     Left(
         "operator",
         ("numBytesIn", "numBytesInPerSecond", "numBytesOut", "numBytesOutPerSecond"),
@@ -201,13 +194,22 @@ _MIDDLE = """
 subtask and a dot stand in front of the id. `…/subtasks/metrics`, `/jobs/metrics` and `/taskmanagers/metrics`
 aggregate (`?agg=min,max,avg,sum,skew`). `…/vertices/:vertexid/watermarks` and `…/vertices/:vertexid/backpressure`
 tell a part of the same; `/jobs/:jobid/latency` and `/jobs/:jobid/vertices/:vertexid/latency` tell latencies of the
-whole run, as percentiles and as heat maps.
+whole run, as percentiles and as heat maps; `…/vertices/:vertexid/splits` watermarks split by split and how late
+records were, `…/vertices/:vertexid/timers` timers and how late they fired.
+
+A histogram of an operator has the ids `<metric>_<statistic>`, with the statistics
+STATISTICS.
+It is of the whole run and of all subtasks together, and so stands at subtask 0; so do the gauges of a split that
+belongs to no subtask.
 
 `/metrics` has base units: seconds, bytes, ratios of 0 to 1. A counter of a vertex is the sum over its subtasks there,
-a gauge the greatest; `?granularity=subtask` gives each subtask a series, with the label `subtask`. It has besides
+a gauge the greatest, a watermark the least; `?granularity=subtask` gives each subtask a series, with the label
+`subtask`. A watermark is not told before there is one and at the end of input. It has besides
 `streamgauge_job_state{state}`, 1 for the state that the job is in and 0 for the others;
-`streamgauge_vertex_bottleneck`, 1 for the vertex that holds a backlogged job up (`/jobs/:jobid` names it too), and
-the service's own `streamgauge_service_…`. `/metrics/flink` has every figure of a scope with a prefix, a series a
+`streamgauge_vertex_bottleneck`, 1 for the vertex that holds a backlogged job up (`/jobs/:jobid` names it too); of
+each split, with the labels `tap` and `split`,
+SPLITS;
+and the service's own `streamgauge_service_…`. `/metrics/flink` has every figure of a scope with a prefix, a series a
 subtask, called by prefix and name with all but letters, digits, ':' and '_' as '_'. The series of a job leave both
 when it has ended, or while its driver is silent; its state stays for 15 minutes.
 
@@ -225,8 +227,8 @@ _PATTERNS = """
 ## Names that are made up as needed
 
 What stands as `<…>` is filled by ids, by the JVM or by a connector; where they are is where their scope is.
-`/metrics` has none of these names. `<source>` is a vertex's id, `<operator>` an operator's where `operator_id` stands
-in front of it, and `<statistic>` one of STATISTICS.
+`/metrics` has none of these names; splits have families of their own there. `<source>` is a vertex's id,
+`<operator>` an operator's where `operator_id` stands in front of it, and `<statistic>` one of STATISTICS.
 
 | scope | name | type | unit | meaning | source event |
 |---|---|---|---|---|---|
@@ -249,11 +251,14 @@ table and those above.
 
 def render() -> str:
     """Return the page; any thread."""
-    parts = [_HEAD, *map(_place_row, PLACES), _MIDDLE.replace("METER", METER)]
+    statistics = ", ".join(f"`{each}`" for each in names.LATENCY_STATISTICS)
+    families = ", ".join(f"`{family.name}`" for family in splits.FAMILIES)
+    middle = _MIDDLE.replace("METER", METER).replace("STATISTICS", statistics).replace("SPLITS", families)
+    parts = [_HEAD, *map(_place_row, PLACES), middle]
     for scope, place in PLACES.items():
         mine = [metric for metric in catalogue.METRICS if metric.scope == scope]
         parts += [f"\n## {place.title}\n\n", _TABLE, *_rows(mine)]
-    parts += [_PATTERNS.replace("STATISTICS", ", ".join(f"`{each}`" for each in names.LATENCY_STATISTICS))]
+    parts += [_PATTERNS.replace("STATISTICS", statistics)]
     parts += [
         _line(each.scope, f"`{each.name}`", each.type, each.unit, each.help, each.source) for each in catalogue.PATTERNS
     ]
@@ -308,6 +313,8 @@ def _prometheus(metric: catalogue.Metric) -> str:
     family = FAMILIES.get((metric.scope, metric.name))
     if family is not None:
         return f"`{family.name}{{{family.label}}}`" if family.label else f"`{family.name}`"
+    if metric.name in distributions.FAMILIES:
+        return f"histogram `{distributions.FAMILIES[metric.name].name}`"
     if metric.type == "histogram":
         return "histograms " + ", ".join(f"`{family.name}`" for family in latencies.FAMILIES)
     return "`rate()`" if metric.formula == METER else "–"

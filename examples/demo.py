@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -163,28 +163,48 @@ def _watch(service: Child, job: Child, url: str, stopped: threading.Event, say: 
 
 def example_requests(url: str, get: Callable[[str], Any]) -> list[str]:
     """
-    Return commands that show each running query's figures, at the vertex that reads most; none before all have read.
+    Return commands that show each running query's figures, at the vertex that reads most, and all taps and timers.
 
     Args:
         url: The service's.
         get: Returns the JSON at a URL, or None where it cannot be had.
+
+    Returns:
+        None before all queries have read and ended a batch: only then Spark has told of taps and timers.
     """
     overview = get(f"{url}/jobs/overview") or {"jobs": []}
     jobs = [f"{url}/jobs/{job['jid']}" for job in overview["jobs"] if job["state"] == "RUNNING"]
-    busiest = [_busiest(job, get) for job in jobs]
-    if not busiest or None in busiest:
+    vertices = {job: _vertices(job, get) for job in jobs}
+    busiest = [_busiest(each, get) for each in vertices.values()]
+    if not busiest or None in busiest or not all(_has_ended_a_batch(job, get) for job in jobs):
         return []
-    return [f"curl '{address}'" for address in (f"{url}/jobs/overview", *busiest)]
+    event_time = [address for each in vertices.values() for vertex in each for address in _event_time(vertex, get)]
+    return [f"curl '{address}'" for address in (f"{url}/jobs/overview", *busiest, *event_time)]
 
 
-def _busiest(job: str, get: Callable[[str], Any]) -> str | None:
+def _vertices(job: str, get: Callable[[str], Any]) -> list[str]:
     detail = get(job) or {"vertices": []}
+    return [f"{job}/vertices/{vertex['id']}" for vertex in detail["vertices"]]
+
+
+def _busiest(vertices: Iterable[str], get: Callable[[str], Any]) -> str | None:
     read: dict[str, float] = {}
-    for vertex in detail["vertices"]:
-        address = f"{job}/vertices/{vertex['id']}/subtasks/metrics?get={','.join(SHOWN)}"
+    for vertex in vertices:
+        address = f"{vertex}/subtasks/metrics?get={','.join(SHOWN)}"
         read[address] = sum(figure["sum"] for figure in get(address) or () if figure["id"] == names.NUM_RECORDS_IN)
     most = max(read, key=read.__getitem__, default=None)
     return most if most is not None and read[most] > 0 else None
+
+
+def _has_ended_a_batch(job: str, get: Callable[[str], Any]) -> bool:
+    checkpoints = get(f"{job}/checkpoints")
+    return checkpoints is not None and checkpoints["counts"]["completed"] > 0
+
+
+def _event_time(vertex: str, get: Callable[[str], Any]) -> Iterator[str]:
+    for resource, told in (("splits", "taps"), ("timers", "operators")):
+        if (get(f"{vertex}/{resource}") or {}).get(told):
+            yield f"{vertex}/{resource}"
 
 
 def _get(url: str) -> Any:

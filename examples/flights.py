@@ -1,7 +1,7 @@
 """
 A Structured Streaming job on real data: the flights that left New York in 2013, replayed.
 
-Two queries of different shape read the replay. Run the job with `streamgauge demo`, or beside a service of your
+Three queries of different shape read the replay. Run the job with `streamgauge demo`, or beside a service of your
 own with `python -m examples.flights --collector http://127.0.0.1:8081`, or as plain Spark, without `--collector`.
 """
 
@@ -9,39 +9,28 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql import GroupedData, SparkSession
 
 import streamgauge
-from examples.replay import FASTEST, FILE_PERIOD_S, SPEED, Feeder, data_file, read_flights, replay_batches
+from examples.movements import movement_batches
+from examples.queries import Queries, build
+from examples.replay import FASTEST, FILE_PERIOD_S, SPEED, Feeder, read_flights, replay_batches
 from streamgauge.errors import StreamgaugeError
 
-SCHEMA = """
-    scheduled TIMESTAMP, departed TIMESTAMP, departure_delay_minutes INT, arrival_delay_minutes INT,
-    carrier STRING, number INT, tail STRING, origin STRING, destination STRING, distance_miles INT
-"""
-
-WATERMARK_DELAY = "4 hours"
-"""How late a departure may be in event time; at the usual speed about one flight in a hundred is later, and dropped."""
-
-LATE_MINUTES = 15
-"""From here on a flight is late. Source: US Bureau of Transportation Statistics, on-time definition."""
-
-REPORT_ONCE_IN = "12 hours"
-"""A late aircraft is reported once in this time, however many of its legs are late."""
-
-TRIGGER = "2 seconds"
+WORKERS_NEED = ("pandas", "pyarrow", "protobuf")
+"""Packages without which Spark's stateful Python workers end unexpectedly."""
 
 
 def start_spark(folder: Path) -> SparkSession:
@@ -61,107 +50,36 @@ def start_spark(folder: Path) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    # Else Python workers run whatever python3 PATH finds, without the packages that are here.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("flights")
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def read_stream(spark: SparkSession, folder: Path) -> DataFrame:
+def lacking() -> str | None:
+    """Return what timers lack here, in a few words, None where they lack nothing."""
+    if not hasattr(GroupedData, "transformWithState"):
+        return "this Spark has no transformWithState for rows, which came with 4.1"
+    try:
+        for package in WORKERS_NEED:
+            distribution(package)
+    except PackageNotFoundError as error:
+        return f"{error.name} is not installed, which Spark's stateful Python workers need"
+    return None
+
+
+def watch(queries: Queries, feeder: Feeder, stopped: threading.Event) -> None:
     """
-    Return the flights that a feeder writes into `folder`, as a stream of SCHEMA.
-
-    Files that were read are deleted, and what Spark remembers of them is forgotten after an hour, so that a demo
-    that runs for days stays small.
-    """
-    return (
-        spark.readStream.schema(SCHEMA)
-        .option("cleanSource", "delete")
-        .option("maxFileAge", "1h")
-        .option("maxFilesPerTrigger", 30)
-        .json(str(folder))
-    )
-
-
-def read_airlines(spark: SparkSession) -> DataFrame:
-    """Return the sixteen airlines: carrier code and name."""
-    return (
-        spark.read.schema("carrier STRING, airline STRING").option("header", True).csv(str(data_file("airlines.csv")))
-    )
-
-
-def departures(flights: DataFrame, airlines: DataFrame) -> DataFrame:
-    """Return, per hour of actual departure, origin and airline, how many flights left and how late they were."""
-    return (
-        flights.where(f.col("departed").isNotNull())
-        .join(f.broadcast(airlines), "carrier")
-        .withWatermark("departed", WATERMARK_DELAY)
-        .groupBy(f.window("departed", "1 hour"), "origin", "airline")
-        .agg(f.count("*").alias("flights"), f.avg("departure_delay_minutes").alias("mean_delay_minutes"))
-    )
-
-
-def late_aircraft(flights: DataFrame) -> DataFrame:
-    """Return each aircraft that left or arrived late, reported once in REPORT_ONCE_IN for either."""
-    delays = f.explode(
-        f.array(
-            f.struct(f.lit("departure").alias("leg"), f.col("departure_delay_minutes").alias("delay_minutes")),
-            f.struct(f.lit("arrival").alias("leg"), f.col("arrival_delay_minutes").alias("delay_minutes")),
-        )
-    )
-    return (
-        flights.where(f.col("departed").isNotNull() & f.col("tail").isNotNull())
-        .select("departed", "tail", "carrier", "origin", "destination", delays.alias("late"))
-        .select("departed", "tail", "carrier", "origin", "destination", "late.leg", "late.delay_minutes")
-        .where(f.col("delay_minutes") >= LATE_MINUTES)
-        .withWatermark("departed", REPORT_ONCE_IN)
-        .dropDuplicatesWithinWatermark(["tail", "leg"])
-    )
-
-
-def start_queries(spark: SparkSession, folder: Path) -> tuple[list[StreamingQuery], list[Path]]:
-    """
-    Start both queries, each on an input folder of its own below `folder`.
-
-    Returns:
-        The queries and, in the same order, the folders that they read.
-    """
-    inputs = [folder / name for name in ("departures", "late-aircraft")]
-    for each in inputs:
-        each.mkdir()
-    results = (
-        departures(read_stream(spark, inputs[0]), read_airlines(spark)),
-        late_aircraft(read_stream(spark, inputs[1])),
-    )
-    queries = []
-    for each, result in zip(inputs, results, strict=True):
-        writer = result.writeStream.queryName(each.name).option(
-            "checkpointLocation", str(folder / f"{each.name}-state")
-        )
-        mode = "update" if each.name == "departures" else "append"
-        queries.append(writer.outputMode(mode).format("noop").trigger(processingTime=TRIGGER).start())
-    return queries, inputs
-
-
-def watch(queries: Sequence[StreamingQuery], feeder: Feeder, stopped: threading.Event) -> None:
-    """
-    Report each query's first batch, until `stopped` is set.
+    Look after the queries, until `stopped` is set.
 
     Raises:
         PySparkException: a query failed.
         OSError: the feeder could not write; OverflowError: the replay has reached the year 9999.
     """
-    silent = {query.name: query for query in queries}
     while not stopped.wait(0.5):
-        for name, query in list(silent.items()):
-            progress = query.lastProgress
-            if progress is not None and progress["numInputRows"]:
-                print(f"first batch of {name}: {progress['numInputRows']} rows", flush=True)
-                del silent[name]
-        for query in queries:
-            error = query.exception()
-            if error is not None:
-                raise error
+        queries.look()
         if feeder.error is not None:
             raise feeder.error
 
@@ -199,10 +117,24 @@ def run(collector: str | None, speed: float, stopped: threading.Event) -> None:
             streamgauge.attach(spark, url=collector)
             stack.callback(streamgauge.detach)
         print(f"Spark {spark.version} runs, replaying {speed:g} simulated seconds a second", flush=True)
-        queries, inputs = start_queries(spark, folder)
-        for query in queries:
-            stack.callback(query.stop)
-        feeder = Feeder(replay_batches(flights, timedelta(seconds=speed * FILE_PERIOD_S)), inputs)
+        lack = lacking()
+        if lack is not None:
+            print(f"without the query of overdue flights: {lack}", flush=True)
+        inputs = {
+            name: folder / name for name in ("departures", "late-aircraft", *(["overdue"] if lack is None else []))
+        }
+        for each in inputs.values():
+            each.mkdir()
+        queries = Queries(build(spark, inputs), folder)
+        stack.callback(queries.stop)
+        queries.start()
+        span = timedelta(seconds=speed * FILE_PERIOD_S)
+        feeder = Feeder(
+            {
+                each: movement_batches(flights, span) if name == "overdue" else replay_batches(flights, span)
+                for name, each in inputs.items()
+            }
+        )
         stack.callback(feeder.stop)
         feeder.start()
         watch(queries, feeder, stopped)

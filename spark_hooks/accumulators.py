@@ -167,6 +167,16 @@ class Accumulators:
                 min(kept.driver, _LONG_MAX),
             )
 
+    def values(self, operator: str, metric: str, size: int) -> npt.NDArray[np.int64] | None:
+        """
+        Return one metric of an operator.
+
+        Returns:
+            int64, shape (size,), a copy; None where no plan has it.
+        """
+        column = self._columns.get((operator, metric))
+        return None if column is None else self._shown(size)[:, column].copy()
+
     def _column(self, operator: str, metric: NativeMetric) -> int | None:
         key = (operator, metric.name)
         column = self._columns.get(key)

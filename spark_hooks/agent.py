@@ -21,6 +21,7 @@ from spark_hooks.metrics import UPDATE_INTERVAL_S
 from spark_hooks.pusher import Outcome, Pusher, Transport
 from spark_hooks.redaction import REGEXES, Redaction
 from spark_hooks.settings import Settings
+from spark_hooks.timer_reports import REPORTS
 from spark_hooks.transport import HttpTransport
 from streamgauge import names, wire
 from streamgauge.clock import Clock, SystemClock
@@ -88,6 +89,8 @@ class Agent:
 
     def start(self) -> None:
         """Begin to drain, tick and push."""
+        # What was reported so far is of tasks that nobody saw, and of other applications, which number theirs alike.
+        REPORTS.take()
         self._timers.schedule_with_fixed_delay(self._drain, 0, self.settings.interval_ms)
         self._timers.schedule_with_fixed_delay(self._tick, UPDATE_INTERVAL_S * 1000, UPDATE_INTERVAL_S * 1000)
         self._timers.start()
@@ -114,6 +117,7 @@ class Agent:
         # First, for a collector that hangs must not keep the recorder on the bus.
         if not self._model.ended:
             try:
+                self._recorder.catch_up()
                 self._drain(0)
                 self._recorder.remove()
             except Exception as error:  # noqa: BLE001  the JVM may be gone before us
@@ -136,9 +140,12 @@ class Agent:
         began = time.perf_counter_ns()
         drained = self._recorder.drain()
         drain_ns = time.perf_counter_ns() - began
+        # After the events, for each report comes before the end of its task: none is told without its reports.
+        reports = REPORTS.take()
         told = records.decode(drained)
         with self._lock:
             self._model.time.look(told.wall_ms, told.monotonic_ns)
+            self._model.report(reports)
             self._model.apply(told.records)
             self._drained_bytes += len(drained)
             for fault in self._model.faults:

@@ -25,7 +25,7 @@ _PASS_THROUGH = frozenset(
         "Project",
         "Sort",
         "EventTimeWatermark",
-        "UpdateEventTimeWatermarkColumn",
+        "UpdateEventTimeColumn",
         "Coalesce",
         "Window",
         "Union",
@@ -102,6 +102,11 @@ def terms(vertex: Vertex) -> tuple[tuple[tuple[Terms | None, Terms | None], ...]
             ((BYTES_SPILLED,),),
         ),
     )
+
+
+def late(vertex: Vertex) -> tuple[int, ...]:
+    """Return the places of the operators of a vertex that count the rows that they drop as late."""
+    return tuple(place for place, operator in enumerate(vertex.operators) if operator.late)
 
 
 def _bytes_out(vertex: Vertex) -> Terms | None:

@@ -11,20 +11,21 @@ from spark_hooks.backlog import Backlog
 from spark_hooks.executors import Executors
 from spark_hooks.job_graph import JobGraph
 from spark_hooks.markers import Markers
+from spark_hooks.plan_watermarks import NO_WATERMARK_MS
 from spark_hooks.progress import Progress, moment
 from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
 from spark_hooks.spans import Spans
 from spark_hooks.steady import SteadyTime
+from spark_hooks.tap_rows import tap_rows
+from spark_hooks.taps import Taps
 from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import JobVertex
 from streamgauge import names, wire
 
 if TYPE_CHECKING:
+    from spark_hooks.plan import Graph
     from spark_hooks.stages import Execution, Stage
-
-NO_WATERMARK_MS = -(2**63)
-"""Source: Flink, `Watermark.UNINITIALIZED`."""
 
 
 class Course:
@@ -51,10 +52,18 @@ class Course:
         self.backlog = Backlog(trigger)
         self.sources = Sources()
         self.markers = markers
+        self.taps = Taps()
         self.watermark_ms = NO_WATERMARK_MS
         self._graph = graph
         self._time = time
         self._executors = executors
+        self._plan: Graph | None = None
+
+    def plan(self, graph: Graph) -> None:
+        """The query's own plan of the micro-batch that begins is this one."""
+        if graph is not self._plan:
+            self._plan = graph
+            self._graph.mark(graph, self.watermark_ms)
 
     def begin(self, batch_id: int, time_ms: int, execution: Execution) -> None:
         """An outermost execution of a micro-batch begins; −1 for a batch job."""
@@ -80,10 +89,14 @@ class Course:
         if self.markers is not None:
             self.markers.settle(batch, event, own, graph.revision, self.sources.positions)
             self.markers.latencies.keep(graph.vertices)
+        self.taps.complete(tap_rows(event.observed_metrics), event, batch)
+        self.taps.place(graph)
         # Spark's own watermark is 0 before there is one.
         watermark_ms = moment(event.event_time, "watermark")
         if watermark_ms is not None and watermark_ms > 0:
             self.watermark_ms = watermark_ms
+            if self._plan is not None:
+                self._graph.mark(self._plan, watermark_ms)
         self.sources.match(graph.revision, graph.vertices, own)
         self._look_at_watermark()
 
@@ -92,8 +105,13 @@ class Course:
         if self.markers is not None:
             self.markers.idle(self._time.of(time_ms))
 
-    def end(self, time_ms: int) -> None:
-        """The run ended, and with it the batch under way."""
+    def end(self, time_ms: int, finished: bool = False) -> None:
+        """
+        The run ended, and with it the batch under way.
+
+        Args:
+            finished: By itself, for its input had.
+        """
         ended_ms = self._time.of(time_ms)
         under_way = self.timeline.end(ended_ms)
         if under_way is not None:
@@ -102,6 +120,7 @@ class Course:
             vertex.shares.end(ended_ms)
         if self.markers is not None:
             self.markers.end(ended_ms)
+        self.taps.end(ended_ms, finished, self._graph)
 
     def look(self) -> None:
         """Bring what the batch under way tells of its shuffles up to now."""
@@ -122,6 +141,7 @@ class Course:
             self._look_at_time(now_ms, ran)
             reading = [vertex for vertex_id, vertex in self._graph.vertices.items() if vertex_id in ran]
             self.sources.wait(now_ms, reading)
+            self.taps.tick(now_ms)
             self._look_at_watermark()
 
     def metrics(self) -> dict[str, wire.Scalar]:
@@ -181,7 +201,11 @@ class Course:
         return Spans.of(batch, ran.get(vertex.id, ()), vertex.id, vertex.is_source, waiting)
 
     def _look_at_watermark(self) -> None:
-        """See how far the watermark is behind the driver's clock, wall time, as event times are."""
-        now_ms = self._time.now_ms
-        if now_ms is not None and self.watermark_ms > NO_WATERMARK_MS:
-            self.sources.lag_behind(now_ms - self._time.shift_ms - self.watermark_ms)
+        """See how far watermarks are behind the driver's clock, wall time, as event times are."""
+        if self._time.now_ms is None:
+            return
+        now_ms = self._time.now_ms - self._time.shift_ms
+        if self.watermark_ms > NO_WATERMARK_MS:
+            self.sources.lag_behind(now_ms - self.watermark_ms)
+        for vertex in self._graph.vertices.values():
+            vertex.watermarks.lag_behind(now_ms)

@@ -26,6 +26,8 @@ _VOLATILE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"splits=(?:Some\(\d+\)|\d+)"), "splits"),
     (re.compile(r"\[epoch: \d+, "), "["),
     (re.compile(r"EventTimeWatermark [0-9a-f]{8}-[0-9a-f-]{27}, "), "EventTimeWatermark "),
+    # What it drops rows by, as late.
+    (re.compile(r"^(UpdateEventTimeColumn .*), -?\d+$"), r"\1"),
     (re.compile(r"\bReusedSubquery (?=Subquery)"), ""),
     (re.compile(r"\$\$Lambda\$?[\w/.]*"), ""),
     (re.compile(r"@[0-9a-f]{1,8}\b"), ""),

@@ -22,6 +22,8 @@ from spark_hooks.markers import Emission, Markers
 from spark_hooks.progress import milliseconds
 from spark_hooks.stages import Execution, Stage, Won
 from spark_hooks.steady import SteadyTime
+from spark_hooks.timer_reports import TimerReport
+from spark_hooks.vertex_timers import WaitingReports
 from streamgauge import wire
 
 # A speculative loser was seen to end 3 s after its job; 256 ended executions are kept for such.
@@ -73,6 +75,7 @@ class Model:
         self._ended: OrderedDict[int, Execution] = OrderedDict()
         self._stages: dict[int, Stage] = {}
         self._shuffles: dict[int, Stage] = {}
+        self._reports = WaitingReports()
 
     def apply(self, events: Iterable[records.Record]) -> None:
         """Apply events; one that cannot be applied is noted in `faults`, and the rest goes on."""
@@ -80,6 +83,16 @@ class Model:
         apply = self._apply
         for event in events:
             self._take(apply, event)
+
+    def report(self, reports: Iterable[TimerReport]) -> None:
+        """Take in what timer services reported; they do so before Spark tells of the end of their task."""
+        for report in reports:
+            stage = self._stages.get(report.stage)
+            won = None if stage is None else stage.won.get(report.partition)
+            if won is not None and won.task == report.task:
+                won.report(report)
+            else:
+                self._reports.hold(report)
 
     def tick(self) -> None:
         """Update the rates of all jobs, once every 5 s."""
@@ -302,6 +315,8 @@ class Model:
         if job is None:
             return
         job.graph.merge(execution.graph, execution.own)
+        if execution.own:
+            job.course.plan(execution.graph)
         outermost = execution.outermost
         shown = [outermost, *(inner for inner in outermost.inner if inner.stages)]
         job.graph.show([(each.graph, each.own) for each in shown])
@@ -452,6 +467,8 @@ class Model:
             event.executor,
             event.peak_bytes,
             event.spilled_bytes,
+            event.task,
+            self._reports.claim(event.task, event.stage, event.partition),
         )
         stage.win(won)
         if stage.execution.tasks is not None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from spark_hooks import tap_columns
 from spark_hooks.configuration import NAME_CHARS, configuration, cut, environment
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
-from spark_hooks.redaction import Redaction
+from spark_hooks.redaction import Redaction, distinct
 from spark_hooks.vertex import JobVertex, subtask_columns
 from spark_hooks.vertex_columns import groups
 from streamgauge import names, wire
@@ -274,7 +275,11 @@ class Frames:
                     name=self._name(vertex.name),
                     operators=tuple(
                         wire.Operator(operator.id, name, self._name(operator.node), self._text(operator.description))
-                        for operator, name in zip(vertex.operators, self._operator_names(vertex), strict=True)
+                        for operator, name in zip(
+                            vertex.operators,
+                            distinct(self._name(operator.name) for operator in vertex.operators),
+                            strict=True,
+                        )
                     ),
                     inputs=tuple(
                         wire.Edge(source, exchange.ship_strategy, self._text(exchange.description))
@@ -287,18 +292,6 @@ class Frames:
             )
         )
 
-    def _operator_names(self, vertex: JobVertex) -> list[str]:
-        """What was told apart by a secret alone gets a number: metric ids need names that are unique in a vertex."""
-        found: dict[str, None] = {}
-        for operator in vertex.operators:
-            redacted = name = self._name(operator.name)
-            ordinal = 1
-            while name in found:
-                ordinal += 1
-                name = f"{redacted} {ordinal}"
-            found[name] = None
-        return list(found)
-
     def _vertex(
         self,
         channel: _Channel,
@@ -307,7 +300,7 @@ class Frames:
         coordinators: Mapping[tuple[str, str], Mapping[str, wire.Scalar]],
     ) -> wire.VertexColumns:
         columns: dict[str, list[wire.Column]] = {"": []}
-        for group in groups(vertex, job.course.watermark_ms) if vertex.size else ():
+        for group in groups(vertex) if vertex.size else ():
             # One look at what a group of columns is made of spares the look at each of them where nothing has moved.
             if not channel.note((vertex.id, "group", group.name), (vertex.size, group.state)):
                 continue
@@ -316,6 +309,11 @@ class Frames:
                 if channel.note((vertex.id, told.operator, told.metric), column):
                     columns.setdefault(told.operator, []).append(column)
         subtasks = subtask_columns(vertex, self._app.id)
+
+        def wanted(key: tuple[str, ...], state: object) -> bool:
+            return channel.note((vertex.id, *key), state)
+
+        taps = list(job.course.taps.of(vertex.id))
         return wire.VertexColumns(
             id=vertex.id,
             parallelism=vertex.parallelism,
@@ -328,6 +326,8 @@ class Frames:
             coordinators=self._coordinators(channel, vertex.id, coordinators),
             latencies=tuple(_latencies(channel, job, vertex)),
             histograms=tuple(_histograms(channel, job, vertex)),
+            taps=tap_columns.taps(taps, wanted, self._metric),
+            distributions=(*_distributions(channel, vertex), *tap_columns.distributions(taps, wanted)),
         )
 
     def _coordinators(
@@ -364,6 +364,15 @@ def _histograms(channel: _Channel, job: Job, vertex: JobVertex) -> Iterator[wire
     if job.course.markers is not None:
         held = job.course.markers.latencies
         yield from held.histograms(vertex.id, lambda key, state: channel.note((vertex.id, *key), state))
+
+
+def _distributions(channel: _Channel, vertex: JobVertex) -> Iterator[wire.Distribution]:
+    """Yield the distributions that the collector may not have."""
+    timers = vertex.timers
+    if timers is not None and channel.note((vertex.id, "distribution", names.TIMER_LATENESS), timers.revision):
+        lateness = timers.lateness()
+        if lateness is not None:
+            yield lateness
 
 
 def _cut_within(text: str, chars: int) -> str:

@@ -183,7 +183,7 @@ class Job:
 
     def _end(self, state: wire.JobState, time_ms: int, reason: str) -> None:
         self._enter(state, time_ms)
-        self.course.end(time_ms)
+        self.course.end(time_ms, finished=state == "FINISHED")
         self.checkpoints.fail(time_ms, reason)
         self.end_ms = time_ms
 

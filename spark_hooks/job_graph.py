@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from spark_hooks import plan
-from spark_hooks.counts import TOTALS
+from spark_hooks.counts import TOTALS, late
+from spark_hooks.plan_watermarks import propagate
 from spark_hooks.vertex import Bound, JobVertex
 
 VERTICES = 500
@@ -72,6 +73,25 @@ class JobGraph:
         known = self._known(vertex, own)
         return None if known is None else _bound(vertex, known)
 
+    def mark(self, graph: plan.Graph, query_ms: int) -> None:
+        """
+        Tell every vertex how far event time is at it.
+
+        Args:
+            graph: The query's own plan of the micro-batch that ran last, or runs.
+            query_ms: The query's watermark, NO_WATERMARK_MS before there is one.
+        """
+        marks = propagate(graph, query_ms)
+        for vertex in graph.vertices:
+            known = self._known(vertex, own=True)
+            if known is None:
+                continue
+            known.watermarks.input_ms = marks.vertices[vertex]
+            places = range(len(vertex.operators)) if known.id == vertex.id else _matched(vertex, known)
+            for operator, place in zip(vertex.operators, places, strict=True):
+                if place is not None:
+                    known.watermarks.mark(known.operators[place].id, marks.operators[operator])
+
     def show(self, graphs: Iterable[tuple[plan.Graph, bool]]) -> None:
         """
         Tell which vertices the latest plans have; where Spark shows an empty source, what was there stays.
@@ -105,18 +125,27 @@ def _bound(vertex: plan.Vertex, known: JobVertex, only: frozenset[int] | None = 
 
 
 def _columns(vertex: plan.Vertex, known: JobVertex) -> tuple[int | None, ...]:
+    """Match the counters of a plan with an empty source to the real ones."""
+    matched, operators = _matched(vertex, known), 2 * len(known.operators)
+    columns: list[int | None] = []
+    for place in matched:
+        columns += [None, None] if place is None else [2 * place, 2 * place + 1]
+    columns += range(operators, operators + len(TOTALS))
+    dropped = {place: operators + len(TOTALS) + number for number, place in enumerate(known.late)}
+    return (*columns, *(dropped.get(-1 if (place := matched[own]) is None else place) for own in late(vertex)))
+
+
+def _matched(vertex: plan.Vertex, known: JobVertex) -> list[int | None]:
     """Match the operators of a plan with an empty source to the real ones, by node and from the sink."""
     free = list(range(len(known.operators)))
-    columns: list[int | None] = []
+    matched: list[int | None] = []
     for operator in reversed(vertex.operators):
         found = next((index for index in reversed(free) if _same(known.operators[index], operator)), None)
-        if found is None:
-            columns += [None, None]
-        else:
+        if found is not None:
             free.remove(found)
-            columns += [2 * found + 1, 2 * found]
-    totals = 2 * len(known.operators)
-    return (*reversed(columns), *range(totals, totals + len(TOTALS)))
+        matched.append(found)
+    matched.reverse()
+    return matched
 
 
 def _same(one: plan.Operator, other: plan.Operator) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from importlib import resources
 from typing import Any
@@ -14,6 +15,9 @@ QUEUE = "streamgauge"
 
 BUFFER_BYTES = 64 * 1024 * 1024
 """What may wait in the driver's JVM between two drains; a drain comes every second."""
+
+CATCH_UP_MS = 500
+"""How long the end of the hooks waits for events that are on their way."""
 
 
 class Recorder:
@@ -56,6 +60,16 @@ class Recorder:
     def drain(self) -> bytes:
         """Return all records since the last drain, see `records.decode`."""
         return zlib.decompress(self.listener.drain())
+
+    def catch_up(self) -> None:
+        """
+        Wait until the bus has delivered what Spark has posted, CATCH_UP_MS at most.
+
+        It delivers on threads of its own: a query that has ended may not have been told yet.
+        """
+        # Where a listener of somebody else's is slower than that, or the JVM is gone, there is nothing to wait for.
+        with contextlib.suppress(Exception):
+            self._context.listenerBus().waitUntilEmpty(CATCH_UP_MS)
 
     def driver_metrics(self) -> bytes:
         """Return the driver's Status.* figures, a MessagePack map."""

@@ -124,7 +124,7 @@ class Histograms:
 
     def told(self) -> tuple[wire.Buckets, wire.Buckets, wire.Buckets]:
         """Return the whole and its parts, as they travel."""
-        return _told(self._total.read()), _told(self._queueing.read()), _told(self._processing.read())
+        return told(self._total.read()), told(self._queueing.read()), told(self._processing.read())
 
 
 class Arrivals(NamedTuple):
@@ -244,6 +244,7 @@ class Latencies:
         self._subtask_windows += rings * apart
 
 
-def _told(read: HdrBuckets) -> wire.Buckets:
+def told(read: HdrBuckets) -> wire.Buckets:
+    """Return buckets as they travel. Any thread."""
     indices, counts = read.indices.astype("<u2").tobytes(), read.counts.astype("<i8").tobytes()
     return wire.Buckets(indices, counts, read.below, read.above, read.sum_ms)

@@ -20,10 +20,12 @@ from spark_hooks.descriptions import SKEW, readable, stable
 from spark_hooks.native import NativeMetric, native_metrics
 from spark_hooks.operator_names import NAME_LENGTH, operator_name, short_name
 from spark_hooks.records import PlanNode
+from spark_hooks.thresholds import Thresholds, thresholds
 
 ROWS = "number of output rows"
 STATE = "memory used by state"
 COMMIT = "time to commit changes"
+LATE = "number of rows which are dropped by watermark"
 
 # A collector takes 8,192 and 65,536 characters at most, and refuses a push for one that is longer.
 CHAIN_LENGTH = 4096
@@ -36,10 +38,10 @@ _WRAPPERS = re.compile(
 )
 CODEGEN = "WholeStageCodegen "
 _SHUFFLE = "Exchange"
-_BROADCAST = "BroadcastExchange"
+BROADCAST = "BroadcastExchange"
 # What the driver collects and hands on as a value; its rows are no operator's input.
 _SUBQUERIES = frozenset({"Subquery", "SubqueryBroadcast", "SubqueryAdaptiveBroadcast"})
-_EXCHANGES = frozenset({_SHUFFLE, _BROADCAST}) | _SUBQUERIES
+_EXCHANGES = frozenset({_SHUFFLE, BROADCAST}) | _SUBQUERIES
 
 # Their row metrics come from the driver alone; what they got is the last count of the chain.
 _SINKS = re.compile(
@@ -117,6 +119,8 @@ class Operator:
         is_source: Rows come into the plan here; subqueries may stand below, values that the driver hands on.
         sink: It ends the plan: what it got is what it put out.
         state, commits: Accumulator ids of the bytes of its state, and of the time that it took to commit it.
+        late: Accumulator ids of the rows that it dropped as late.
+        thresholds: How far event time is at it in the plan's micro-batch; None where Spark does not say.
         leaf: Its place among the plan's sources from left to right, from 0; −1 for what is none.
         native: Every metric; what Spark counts for all of the code that it generated stands at its last operator.
     """
@@ -131,6 +135,8 @@ class Operator:
     sink: bool = False
     state: tuple[int, ...] = ()
     commits: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
+    thresholds: Thresholds | None = None
     leaf: int = -1
     native: tuple[NativeMetric, ...] = ()
 
@@ -255,14 +261,17 @@ class _Analysis:
             vertex.empty = True
         sink = bool(_SINKS.match(name))
         source = name != _EMPTY and all(isinstance(found, Exchange) and found.node in _SUBQUERIES for found in inputs)
+        told = _named(node)
         operator = Operator(
             id=_hash(name, "" if sink else stable(node.description), *map(_reference, inputs)),
             name=operator_name(name, node.description, leaf=source, sink=sink),
             node=name,
             description=readable(node.description)[:DESCRIPTION_LENGTH],
-            rows=_named(node, ROWS),
-            state=_named(node, STATE),
-            commits=_named(node, COMMIT),
+            rows=told[ROWS],
+            state=told[STATE],
+            commits=told[COMMIT],
+            late=told[LATE],
+            thresholds=thresholds(name, node.description),
             inputs=tuple(dict.fromkeys(inputs)),
             is_source=source,
             sink=sink,
@@ -335,8 +344,13 @@ def _metrics(node: PlanNode) -> Iterator[tuple[str, int]]:
     return zip(node.metrics[::2], node.metrics[1::2], strict=True)
 
 
-def _named(node: PlanNode, name: str) -> tuple[int, ...]:
-    return tuple(accumulator for metric, accumulator in _metrics(node) if metric == name)
+def _named(node: PlanNode) -> dict[str, tuple[int, ...]]:
+    """Return the accumulators of the metrics that operators tell apart, by name."""
+    found: dict[str, tuple[int, ...]] = {ROWS: (), STATE: (), COMMIT: (), LATE: ()}
+    for metric, accumulator in _metrics(node):
+        if metric in found:
+            found[metric] += (accumulator,)
+    return found
 
 
 def _accumulators(node: PlanNode) -> Iterator[int]:

@@ -128,3 +128,15 @@ def _compile(pattern: str, flags: re.RegexFlag) -> re.Pattern[str] | None:
             return re.compile(pattern, flags)
     except (re.error, FutureWarning, DeprecationWarning):
         return None
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return redacted names, of which equal ones have got a number: what told them apart was a secret. Any thread."""
+    found: dict[str, None] = {}
+    for redacted in names:
+        name, ordinal = redacted, 1
+        while name in found:
+            ordinal += 1
+            name = f"{redacted} {ordinal}"
+        found[name] = None
+    return list(found)

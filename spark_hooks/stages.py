@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from spark_hooks import counts, plan, records
 from spark_hooks.batch_tasks import BatchTasks
 from spark_hooks.job import Job
+from spark_hooks.timer_reports import TimerReport
 from spark_hooks.vertex import Bound
 
 _READ = (
@@ -32,6 +33,8 @@ class Won:
         executor: Spark's id of the one that it ran on.
         peak_bytes: Execution memory that it held at most.
         spilled_bytes: To disk.
+        task: Spark's id of the task attempt.
+        reports: What its timer services have reported.
     """
 
     run: tuple[int, int]
@@ -44,6 +47,8 @@ class Won:
     executor: str
     peak_bytes: int
     spilled_bytes: int
+    task: int = -1
+    reports: list[TimerReport] = field(default_factory=list)
     added: list[tuple[Bound, list[int]]] = field(default_factory=list)
 
     def take_out(self) -> None:
@@ -51,7 +56,17 @@ class Won:
         for bound, row in self.added:
             bound.vertex.counters.subtract(self.subtask, row)
             bound.retract(self.subtask, self.run, self.updates)
+            if bound.timers is not None:
+                for report in self.reports:
+                    bound.timers.take_out(self.subtask, report)
         self.added.clear()
+
+    def report(self, report: TimerReport) -> None:
+        """Add what a timer service has reported of the task."""
+        self.reports.append(report)
+        for bound, _ in self.added:
+            if bound.timers is not None:
+                bound.timers.add(self.subtask, report)
 
 
 @dataclass(slots=True, eq=False)
@@ -209,6 +224,9 @@ class Stage:
             bound.vertex.register(won.subtask + 1)
             bound.vertex.counters.add(won.subtask, row)
             bound.accumulate(won.subtask, won.run, won.updates)
+            if bound.timers is not None:
+                for report in won.reports:
+                    bound.timers.add(won.subtask, report)
             won.added.append((bound, row))
 
     def bind_by_scopes(self) -> None:

@@ -16,11 +16,15 @@ class TimerReport(NamedTuple):
 
     Args:
         service: The service's name.
-        stage, stage_attempt, partition, attempt: Of the task.
+        stage, stage_attempt, partition, attempt: Of the task; Python is not told the stage's attempt, which is −1:
+            `task` tells the task.
         fired_event, fired_processing: Timers that fired, of event time and of processing time.
         callback_ns: Time in their callbacks.
         lateness: Milliseconds from when a timer was due → how many fired so late; the milliseconds are cut to the
             lowest value of their HDR bucket, so that there are few.
+        registered, deleted: Timers that were registered and were not there before, and that were deleted and were
+            there: what is left of them when those that fired are taken away is pending.
+        task: Spark's id of the task, which it has once in an application; −1 where it is not known.
     """
 
     service: str
@@ -32,6 +36,9 @@ class TimerReport(NamedTuple):
     fired_processing: int
     callback_ns: int
     lateness: dict[int, int]
+    registered: int = 0
+    deleted: int = 0
+    task: int = -1
 
 
 class TimerReports:

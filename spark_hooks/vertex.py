@@ -10,10 +10,12 @@ from spark_hooks import plan
 from spark_hooks.accumulators import Accumulators, Reading, Run
 from spark_hooks.alignment import Alignment
 from spark_hooks.buffers import Buffers
-from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, TOTALS, WRITTEN_RECORDS, Terms, terms
+from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, WRITTEN_RECORDS, Terms, late, terms
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
+from spark_hooks.vertex_timers import KEYS, VertexTimers, has_timers
+from spark_hooks.vertex_watermarks import VertexWatermarks
 from streamgauge import wire
 
 
@@ -21,7 +23,9 @@ class JobVertex:
     """
     A vertex over all batches of a run. Not thread safe.
 
-    Its counters' columns are (in, out) of each operator, then `TOTALS`.
+    Its counters' columns are (in, out) of each operator, then `TOTALS`, then the late rows of each operator in `late`,
+    which are places among `operators`. `timers` is None where no operator has any, `split_watermark_ms` where no tap is
+    in it or before it.
     """
 
     def __init__(self, vertex: plan.Vertex) -> None:
@@ -29,15 +33,20 @@ class JobVertex:
         self.name = vertex.name
         self.operators = tuple(vertex.operators)
         self.inputs: dict[str, plan.Exchange] = {}
-        columns = 2 * len(self.operators) + len(TOTALS)
+        self.late = late(vertex)
         self.known: list[bool] = [found is not None for found in flat(vertex)]
+        columns = len(self.known)
         self.counters = Counters(columns)
         self.views = MeterViews(columns)
         self.accumulators = Accumulators()
+        timed = [operator for operator in self.operators if has_timers(operator)]
+        self.timers = VertexTimers(timed, self.accumulators) if timed else None
         self.shares = TimeShares()
         self.buffers = Buffers()
         self.alignment = Alignment()
         self.sources = SourceColumns()
+        self.split_watermark_ms: int | None = None
+        self.watermarks = VertexWatermarks()
         self.parallelism = 0
         self.start_ms = -1
         self.attempts = np.zeros(0, dtype=np.int64)
@@ -77,6 +86,8 @@ class JobVertex:
         self.views.register(rows)
         self.buffers.register(rows)
         self.alignment.register(rows)
+        if self.timers is not None:
+            self.timers.register(rows)
         unknown = np.full(more, -1, dtype=np.int64)
         self.attempts = np.concatenate([self.attempts, np.zeros(more, dtype=np.int64)])
         self.executor_indices = np.concatenate([self.executor_indices, unknown])
@@ -105,12 +116,15 @@ class JobVertex:
         """Update the rates, and sample what is told as a mean, once every 5 s."""
         self.views.update(self.counters.shown())
         self.buffers.sample()
+        if self.timers is not None:
+            self.timers.tick()
 
 
 def flat(vertex: plan.Vertex) -> list[Terms | None]:
     """Return how a task's counts follow from its updates, in the order of a vertex's counters."""
     operators, totals = terms(vertex)
-    return [found for pair in operators for found in pair] + list(totals)
+    dropped: list[Terms | None] = [(vertex.operators[place].late,) for place in late(vertex)]
+    return [found for pair in operators for found in pair] + list(totals) + dropped
 
 
 class Bound:
@@ -121,8 +135,9 @@ class Bound:
         columns: For each value of `flat`, the column of the job's vertex; None where it has none.
         only: Accumulators that count; None for all.
 
-    `plan_vertex` is the plan's. `state` and `commits` are the accumulators of the bytes of its state, and of the time
-    it took to commit it, `fetch_waits` of the time that it waited for shuffle blocks.
+    `plan_vertex` is the plan's. `timers` is where its tasks' timers count, None where nowhere. `state` and `commits`
+    are the accumulators of the bytes of its state, and of the time it took to commit it, `fetch_waits` of the time that
+    it waited for shuffle blocks.
     """
 
     def __init__(
@@ -148,6 +163,10 @@ class Bound:
             for exchange in plan_vertex.reads
             if exchange.shuffles and FETCH_WAIT in exchange.metrics
         )
+        timed = [operator for operator in plan_vertex.operators if has_timers(operator)]
+        counts = any(only is None or not only.isdisjoint(operator.rows) for operator in timed)
+        self.timers = vertex.timers if counts else None
+        self._keys = {each.accumulator for operator in timed for each in operator.native if each.plain == KEYS}
         self._columns: dict[int, list[int]] = {}
         self._greatest: list[tuple[tuple[int, ...], int]] = []
         for column, found in zip(columns, flat(plan_vertex), strict=True):
@@ -196,6 +215,8 @@ class Bound:
     def accumulate(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Add a task's native metrics to the job's vertex."""
         self.vertex.accumulators.add(subtask, run, self._reading or self.reading, updates)
+        if self.timers is not None and not self._keys.isdisjoint(updates):
+            self.timers.keys_told = True
 
     def retract(self, subtask: int, run: Run, updates: Mapping[int, int]) -> None:
         """Take out again what `accumulate` has added."""

@@ -58,13 +58,8 @@ class Group(NamedTuple):
     columns: Callable[[], Iterable[Told]]
 
 
-def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
-    """
-    Return everything that a vertex with subtasks can tell.
-
-    Args:
-        watermark_ms: The query's.
-    """
+def groups(vertex: JobVertex) -> Iterator[Group]:
+    """Return everything that a vertex with subtasks can tell."""
     shown, rates = vertex.counters.shown(), vertex.views.rates()
     yield Group("counts", (shown.tobytes(), rates.tobytes()), lambda: _counts(vertex, shown, rates))
     yield Group("time", vertex.shares.revision, lambda: _time(vertex.shares, vertex.size))
@@ -77,9 +72,17 @@ def groups(vertex: JobVertex, watermark_ms: int) -> Iterator[Group]:
         ran = vertex.starts_ms >= 0
         told = vertex.sources.columns
         yield Group("sources", (sources, ran.tobytes()), lambda: (Told(*each) for each in told(ran)))
-    if vertex.inputs:
-        watermark = np.full(vertex.size, watermark_ms)
-        yield Group("watermark", watermark_ms, lambda: [Told("", names.CURRENT_INPUT_WATERMARK, watermark)])
+    timers = vertex.timers
+    if timers is not None:
+        yield Group("timers", timers.state(), lambda: (Told(*each) for each in timers.columns()))
+    if vertex.split_watermark_ms is not None:
+        by_splits = np.full(vertex.size, vertex.split_watermark_ms)
+        state = vertex.split_watermark_ms
+        yield Group("split watermark", state, lambda: [Told("", names.CURRENT_SPLIT_WATERMARK, by_splits)])
+    marks, source = vertex.watermarks, vertex.is_source
+    yield Group(
+        "watermarks", (marks.state(), source), lambda: (Told(*each) for each in marks.columns(vertex.size, source))
+    )
 
 
 def _buffers(vertex: JobVertex) -> Iterator[Told]:
@@ -103,6 +106,8 @@ def _counts(vertex: JobVertex, shown: Counts, rates: Rates) -> Iterator[Told]:
             if vertex.known[column]:
                 yield from both(operator.id, metric, column)
     first_total = 2 * len(vertex.operators)
+    for column, place in enumerate(vertex.late, first_total + len(TOTALS)):
+        yield from both(vertex.operators[place].id, names.NUM_LATE_RECORDS_DROPPED, column)
     unknown = np.full(vertex.size, np.nan)
     for column, total in enumerate(TOTALS, first_total):
         if vertex.known[column]:

@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from streamgauge.version import __version__
 
-__all__ = ["SOURCE_SPLIT", "SourceSplit", "__version__", "attach", "detach", "tap"]
+if TYPE_CHECKING:
+    from spark_hooks.timer_service import TimerService
+
+__all__ = ["SOURCE_SPLIT", "SourceSplit", "TimerService", "__version__", "attach", "detach", "tap"]
 
 
 class SourceSplit(Enum):
@@ -163,3 +166,12 @@ def tap(
         max_out_of_orderness=max_out_of_orderness,
         idleness=idleness,
     )
+
+
+def __getattr__(name: str) -> Any:
+    # A class, which no function of ours can stand for, and which only those need to load who use it.
+    if name == "TimerService":
+        from spark_hooks.timer_service import TimerService
+
+        return TimerService
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -194,6 +194,22 @@ class HdrCounts:
         fresh = np.bincount(bucket_index(flat), minlength=BUCKET_COUNT).astype(np.int64, copy=False)
         self._grow(fresh, below, above, int(flat.sum()))
 
+    def add_times(self, values: Integers, times: Integers) -> None:
+        """
+        Count values that came many times.
+
+        Args:
+            values: int64, milliseconds, shape (n,). Those outside 0 to HIGHEST_COUNTED_MS are counted apart.
+            times: int64, same shape: how often each came, 0 to MAX_COUNT; all together MAX_COUNT at most.
+        """
+        below, above = values < 0, values > HIGHEST_COUNTED_MS
+        inside = ~(below | above)
+        counted, weights = values[inside], times[inside]
+        # Sums of whole numbers that a float64 can tell are exact.
+        fresh = np.bincount(bucket_index(counted), weights, BUCKET_COUNT).astype(np.int64)
+        total_ms = sum(value * often for value, often in zip(counted.tolist(), weights.tolist(), strict=True))
+        self._grow(fresh, int(times[below].sum()), int(times[above].sum()), total_ms)
+
     def merge(self, buckets: HdrBuckets) -> None:
         """Count what was read from another: of another subtask, another source or another time."""
         fresh = np.zeros(BUCKET_COUNT, dtype=np.int64)

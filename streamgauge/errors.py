@@ -5,6 +5,7 @@ StreamgaugeError
   SettingError                                   a setting that cannot be used
   HookError                                      the hooks cannot be attached
   ReadError                                      a collector's REST cannot be read
+  TimerError                                     a timer call that Spark does not allow here
   TapError                                       a stream cannot be tapped so
   CollectorError
     IngestError      MalformedFrame · UnsupportedVersion · InvalidName     400
@@ -32,6 +33,10 @@ class ReadError(StreamgaugeError):
     """
     A collector is not there, refuses, is none, or has no such job; the message says so and the remedy in one line.
     """
+
+
+class TimerError(StreamgaugeError):
+    """A timer call that Spark's version, the query's time mode or the moment does not allow; the message says which."""
 
 
 class TapError(StreamgaugeError):

@@ -138,6 +138,67 @@ def with_latencies(columns: wire.VertexColumns, source: str) -> wire.VertexColum
     )
 
 
+def with_tap(columns: wire.VertexColumns, name: str = "by source") -> wire.VertexColumns:
+    """The same source, tapped: what each subtask reads is a split, each 60 s behind the one before, the last idle."""
+    size = columns.size
+    behind = 60_000 * np.arange(size)
+    told = {
+        names.SPLIT_CURRENT_WATERMARK: NOW_MS - 3_000 - behind,
+        names.SPLIT_ACTIVE_TIME: np.full(size, 990),
+        names.SPLIT_PAUSED_TIME: np.full(size, 0),
+        names.SPLIT_IDLE_TIME: np.full(size, 10),
+        names.SPLIT_ACCUMULATED_ACTIVE_TIME: np.full(size, 35_101),
+        names.SPLIT_ACCUMULATED_PAUSED_TIME: np.full(size, 0),
+        names.SPLIT_ACCUMULATED_IDLE_TIME: np.full(size, 197),
+        names.SPLIT_IDLE: np.arange(size) == size - 1,
+        names.SPLIT_WATERMARK_DRIFT: behind,
+        names.SPLIT_RECORDS: np.full(size, 700),
+        names.SPLIT_RECORDS_AT_RISK: 7 * np.arange(size),
+    }
+    tap = wire.Tap(
+        name,
+        columns.id,
+        NOW_MS - 3_000 - 60_000 * (size - 1),
+        False,
+        2_000,
+        5_000,
+        True,
+        40,
+        tuple(str(number) for number in range(1, size + 1)),
+        tuple(wire.column(metric, values.astype(np.int64)) for metric, values in told.items()),
+    )
+    return msgspec.structs.replace(
+        columns,
+        taps=(tap,),
+        distributions=tuple(
+            wire.Distribution(columns.id, metric, buckets([value // part for value in LATENCIES_MS]))
+            for metric, part in ((names.RECORD_LATENCY, 1), (names.RECORD_QUEUEING, 2))
+        ),
+    )
+
+
+def with_timers(columns: wire.VertexColumns) -> wire.VertexColumns:
+    """The same vertex behind a tap, whose operator has timers that fired as late as LATENCIES_MS."""
+    size = columns.size
+    timers = {
+        names.NUM_REGISTERED_TIMERS: 12,
+        names.NUM_DELETED_TIMERS: 4,
+        names.NUM_PENDING_TIMERS: 3,
+        names.NUM_FIRED_TIMERS: 5,
+        names.NUM_FIRED_TIMERS + names.PER_SECOND: 0.5,
+        names.TIMER_TIME: 20,
+    }
+    told = tuple(wire.column(metric, np.full(size, value)) for metric, value in timers.items())
+    slowest = wire.column(names.CURRENT_SPLIT_WATERMARK, np.full(size, NOW_MS - 63_000))
+    [operator] = columns.operators
+    return msgspec.structs.replace(
+        columns,
+        columns=(*columns.columns, slowest),
+        operators=(msgspec.structs.replace(operator, columns=(*operator.columns, *told)),),
+        distributions=(wire.Distribution(columns.id, names.TIMER_LATENESS, buckets(list(LATENCIES_MS))),),
+    )
+
+
 def buckets(values: list[int]) -> wire.Buckets:
     """Values in range as they travel."""
     counts = HdrCounts()
@@ -263,9 +324,9 @@ def job_frame(body: dict[str, Any], seq: int = 1, app: wire.App = APP) -> wire.F
     )
     sources = [vertex_id for vertex_id, node in nodes.items() if "inputs" not in node]
     vertices = tuple(
-        vertex_columns(vertex, True)
+        with_tap(vertex_columns(vertex, True))
         if vertex["id"] in sources
-        else with_latencies(vertex_columns(vertex, False), sources[0])
+        else with_latencies(with_timers(vertex_columns(vertex, False)), sources[0])
         for vertex in body["vertices"]
     )
     return wire.Frame(

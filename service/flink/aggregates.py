@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 import numpy as np
@@ -12,9 +12,9 @@ from typing_extensions import NotRequired, TypedDict
 from collector import columns
 from service.cluster import connected, executors
 from service.flink import latency_metrics
-from service.flink.metrics import find, series
 from service.flink.numbers import Double, json_double
 from service.flink.query import Query
+from service.flink.vertex_metrics import NotNumeric, VertexMetrics
 from service.lifetime import job_metrics
 from streamgauge.wire import Scalar
 
@@ -33,10 +33,6 @@ class Aggregate(TypedDict):
 
 
 Body = list[Aggregate]
-
-
-class NotNumeric(Exception):
-    """A metric's values are no numbers: it is left out of the answer."""
 
 
 def jobs(query: Query) -> Body:
@@ -77,29 +73,10 @@ def subtasks(query: Query) -> Body:
         return []
     asked = query.metrics()
     chosen = query.subtasks(state.size)
-    told_apart = latency_metrics.granularity(query)
+    metrics = VertexMetrics(state, latency_metrics.granularity(query))
     if asked is None:
-        ids: Body = [{"id": name} for name, column in series(state) if columns.values(column, chosen).size]
-        among = None if chosen is None else frozenset(chosen)
-        ids.extend({"id": name} for name in {name: 0 for _, name in latency_metrics.ids(state, told_apart, among)})
-        return ids
-
-    def values(name: str) -> Floats:
-        found = find(state, name)
-        if found is None:
-            return _latencies(latency_metrics.values(state, told_apart, name, chosen))
-        column, is_bool = found
-        if is_bool:
-            raise NotNumeric(name)
-        return columns.values(column, chosen)
-
-    return _answer(asked, modes, values)
-
-
-def _latencies(values: Sequence[Scalar]) -> Floats:
-    if any(isinstance(value, str) for value in values):
-        raise NotNumeric
-    return np.array(values, dtype=np.float64)
+        return [{"id": name} for name in metrics.names(chosen)]
+    return _answer(asked, modes, lambda name: metrics.numbers(name, chosen))
 
 
 def _over_scalars(query: Query, stores: list[Mapping[str, Scalar]]) -> Body:

@@ -1,4 +1,4 @@
-"""How a latency and its two parts are distributed, as bodies tell it: percentiles, and counts for a heat map."""
+"""How a time is distributed, as bodies tell it: percentiles, and counts for a heat map."""
 
 from __future__ import annotations
 
@@ -58,13 +58,14 @@ def parts(several: Sequence[wire.LatencyHistogram]) -> Parts:
     total = merge(histogram(one.total) for one in several)
     return {
         "markers": total.count + total.buckets.below + total.buckets.above,
-        "latency": _distribution(total),
-        "queueing": _distribution(merge(histogram(one.queueing) for one in several)),
-        "processing": _distribution(merge(histogram(one.processing) for one in several)),
+        "latency": distribution(total),
+        "queueing": distribution(merge(histogram(one.queueing) for one in several)),
+        "processing": distribution(merge(histogram(one.processing) for one in several)),
     }
 
 
-def _distribution(one: Histogram) -> Distribution:
+def distribution(one: Histogram) -> Distribution:
+    """Return a histogram as bodies tell it; any thread."""
     known: Sequence[int | None] = one.percentiles_ms(_PERCENTILES) or [None] * len(_PERCENTILES)
     p50, p75, p90, p95, p98, p99, p999 = known
     up_to = [*one.counts_up_to(BOUNDS_MS), one.count]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from typing_extensions import NotRequired, TypedDict
 
 from collector import columns
-from collector.store import Column, VertexState
 from service.cluster import driver_metrics, find_executor
 from service.flink import latency_metrics
 from service.flink.numbers import text
 from service.flink.query import Query
+from service.flink.vertex_metrics import VertexMetrics
 from service.lifetime import job_metrics
-from streamgauge import catalogue, names, wire
+from streamgauge import names
 from streamgauge.wire import Scalar
 
 
@@ -59,15 +59,13 @@ def vertex(query: Query) -> Body:
     if state is None:
         return []
     asked = query.metrics()
-    told_apart = latency_metrics.granularity(query)
+    metrics = VertexMetrics(state, latency_metrics.granularity(query))
     if asked is None:
-        ids: Body = [{"id": f"{index}.{name}"} for name, column in series(state) for index in columns.subtasks(column)]
-        ids.extend({"id": f"{index}.{name}"} for index, name in latency_metrics.ids(state, told_apart))
-        return ids
+        return [{"id": f"{index}.{name}"} for index, name in metrics.ids()]
     answer: Body = []
     for metric_id in dict.fromkeys(asked):
         index, _, name = metric_id.partition(".")
-        value = value_of(state, name, int(index), told_apart) if _INDEX.fullmatch(index) else None
+        value = metrics.value(name, int(index)) if _INDEX.fullmatch(index) else None
         if value is not None:
             answer.append({"id": metric_id, "value": text(value)})
     return answer
@@ -80,12 +78,10 @@ def subtask(query: Query) -> Body:
     if state is None:
         return []
     asked = query.metrics()
-    told_apart = latency_metrics.granularity(query)
+    metrics = VertexMetrics(state, latency_metrics.granularity(query))
     if asked is None:
-        ids: Body = [{"id": name} for name, column in series(state) if columns.value(column, index) is not None]
-        ids.extend({"id": name} for _, name in latency_metrics.ids(state, told_apart, (index,)))
-        return ids
-    found = ((name, value_of(state, name, index, told_apart)) for name in dict.fromkeys(asked))
+        return [{"id": name} for name in metrics.names([index])]
+    found = ((name, metrics.value(name, index)) for name in dict.fromkeys(asked))
     return [{"id": name, "value": text(value)} for name, value in found if value is not None]
 
 
@@ -124,43 +120,3 @@ def watermarks(query: Query) -> Body:
         {"id": f"{index}.{names.CURRENT_INPUT_WATERMARK}", "value": text(value)}
         for index, value in zip(known.tolist(), column.values[known].tolist(), strict=True)
     ]
-
-
-def series(state: VertexState) -> Iterator[tuple[str, Column]]:
-    """Yield every column of a vertex and its operators, under its name in a metric id without the subtask."""
-    yield from state.columns.items()
-    for operator in state.vertex.operators:
-        prefix = names.filtered(operator.name)
-        for name, column in state.operators.get(operator.id, {}).items():
-            yield f"{prefix}.{name}", column
-
-
-def find(state: VertexState, name: str) -> tuple[Column, bool] | None:
-    """
-    Return the column of `name` (as `series` names it) and whether its values are booleans; None where there is none.
-
-    Where two operators' names are the same once filtered, the one nearer to the source is told.
-    """
-    if name in state.columns:
-        return state.columns[name], _is_bool("vertex", name)
-    head, _, metric = name.partition(".")
-    for operator in state.vertex.operators:
-        columns = state.operators.get(operator.id, {})
-        if metric in columns and names.filtered(operator.name) == head:
-            return columns[metric], _is_bool("operator", metric)
-    return None
-
-
-def value_of(state: VertexState, name: str, index: int, told_apart: wire.LatencyGranularity | None) -> Scalar | None:
-    """Return one subtask's value of `name`, as `find` finds it, or of a latency; None where it has none."""
-    found = find(state, name)
-    if found is None:
-        return latency_metrics.value(state, told_apart, name, index)
-    column, is_bool = found
-    value = columns.value(column, index)
-    return bool(value) if is_bool and value is not None else value
-
-
-def _is_bool(scope: catalogue.Scope, name: str) -> bool:
-    metric = catalogue.find(scope, name)
-    return metric is not None and metric.type == "bool"

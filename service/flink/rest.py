@@ -33,8 +33,10 @@ from service.flink import (
     rescales,
     results,
     samples,
+    splits,
     subtasks,
     taskmanagers,
+    timers,
     vertices,
 )
 from service.flink.query import Query
@@ -120,11 +122,15 @@ RESOURCES: dict[str, Handler] = {
     "/datasets/delete/:triggerid": operations.poll,
     f"{_JOB}/latency": latency.job,
     f"{_VERTEX}/latency": latency.vertex,
+    f"{_VERTEX}/splits": splits.vertex,
+    f"{_VERTEX}/timers": timers.vertex,
     "/streamgauge/drivers": drivers.overview,
 }
 """Every path that is answered, in Flink's notation."""
 
-OURS = frozenset({f"{_JOB}/latency", f"{_VERTEX}/latency", "/streamgauge/drivers"})
+OURS = frozenset(
+    {f"{_JOB}/latency", *(f"{_VERTEX}/{ours}" for ours in ("latency", "splits", "timers")), "/streamgauge/drivers"}
+)
 """Those that Flink does not have."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -12,9 +13,12 @@ from service.bottleneck import bottleneck
 from service.cluster import cluster_metrics, connected
 from service.config import JOB_STATE_RETENTION_MS
 from service.lifetime import job_metrics
+from service.prometheus.distributions import expose_distributions
 from service.prometheus.families import FAMILIES, Family
 from service.prometheus.latencies import expose_histograms
+from service.prometheus.splits import expose_splits
 from service.prometheus.text import Exposition, Value, labels
+from service.watermarks import standing_ms
 from streamgauge import catalogue
 from streamgauge.wire import ENDED_STATES, Scalar
 
@@ -36,7 +40,7 @@ def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
         snapshot: What is exposed.
         now_ms: Wall time.
         by_subtask: A series a subtask; else one a vertex or operator: the sum of a counter, the greatest
-            value of a gauge.
+            value of a gauge, the least watermark.
     """
     exposition = Exposition()
     jobs = list(snapshot.jobs.values())
@@ -47,6 +51,7 @@ def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
             _scalars(exposition, "job", labels(whose), job_metrics(job, now_ms))
             for vertex in job.vertices.values():
                 _vertex(exposition, job, vertex, whose, by_subtask)
+                expose_splits(exposition, vertex, _named(vertex, whose), now_ms)
             _bottleneck(exposition, job, whose)
     apps = connected(snapshot)
     _scalars(exposition, "cluster", "", cluster_metrics(apps, (job.state for job in jobs)))
@@ -107,6 +112,7 @@ def _vertex(
         _columns(exposition, "operator", mine, vertex.operators.get(operator.id, {}), by_subtask)
         _scalars(exposition, "coordinator", mine, vertex.coordinators.get(operator.id, {}))
     expose_histograms(exposition, job, vertex, whose)
+    expose_distributions(exposition, vertex, whose)
 
 
 def _columns(
@@ -115,23 +121,34 @@ def _columns(
     for name, column in found.items():
         family = FAMILIES.get((scope, name))
         if family is not None:
-            samples = _subtasks(column, whose) if by_subtask else _whole(column, whose, family)
+            samples = _subtasks(column, whose, family) if by_subtask else _whole(column, whose, family)
             _add(exposition, family, samples)
 
 
-def _subtasks(column: Column, whose: str) -> Iterator[tuple[str, Value]]:
+def _subtasks(column: Column, whose: str, family: Family) -> Iterator[tuple[str, Value]]:
     there = columns.subtasks(column)
     for index, value in zip(there.tolist(), column.values[there].tolist(), strict=True):
-        if value == value:
+        if value == value and _is_told(family, value):
             yield f'{whose},subtask="{index}"', value
 
 
 def _whole(column: Column, whose: str, family: Family) -> Iterator[tuple[str, Value]]:
     known = column.values[columns.subtasks(column)]
     known = known[~np.isnan(known)]
-    if known.size:
-        with np.errstate(all="ignore"):
-            yield whose, (known.sum() if family.kind == "counter" else known.max()).item()
+    if not known.size:
+        return
+    with np.errstate(all="ignore"):
+        if family.kind == "counter":
+            value = known.sum().item()
+        else:
+            # A vertex is as far as the last of its subtasks.
+            value = (known.min() if family.is_watermark else known.max()).item()
+    if _is_told(family, value):
+        yield whose, value
+
+
+def _is_told(family: Family, value: Value) -> bool:
+    return not family.is_watermark or (math.isfinite(value) and standing_ms(int(value)) is not None)
 
 
 def _add(exposition: Exposition, family: Family, samples: Samples) -> None:

@@ -27,6 +27,7 @@ _CALLED: dict[str, str] = {
     names.INPUT_BUFFERS + names.INPUT_QUEUE_SIZE: "input_queue_size",
     names.INPUT_BUFFERS + names.IN_POOL_USAGE: "in_pool_usage",
     names.CHECKPOINT_START_DELAY: "checkpoint_start_delay",
+    names.TIMER_TIME: "timer_processing",
     names.BACKLOG_TIME: "backlog_time",
     names.BACKLOG_TIME_TREND: "backlog_time_growth",
     names.NUM_COMPLETED_CHECKPOINTS: "completed_checkpoints",
@@ -59,6 +60,15 @@ _COUNTERS = frozenset(
     }
 )
 """Gauges in Flink that only grow."""
+_WATERMARKS = frozenset(
+    {
+        names.CURRENT_INPUT_WATERMARK,
+        names.CURRENT_OUTPUT_WATERMARK,
+        names.CURRENT_LOW_WATERMARK,
+        names.CURRENT_SPLIT_WATERMARK,
+    }
+)
+"""Unix times, but for two values; see `service.watermarks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,7 @@ class Family:
         name: With unit, and _total on counters.
         divisor: From the catalogue's unit to the base unit; 1.0 leaves integers as they are.
         label: Further label of this metric among those that share the family, '' where it is the only one.
+        is_watermark: It is told where it is a time.
     """
 
     name: str
@@ -77,6 +88,7 @@ class Family:
     help: str
     divisor: float
     label: str = ""
+    is_watermark: bool = False
 
     def scaled(self, value: Value) -> Value:
         """Return a value of the catalogue's unit in the base unit."""
@@ -109,11 +121,14 @@ def _family(metric: catalogue.Metric) -> Family | None:
     unit, divisor = _BASE_UNITS.get(metric.unit, ("", 1.0))
     words: list[str] = [] if metric.scope == "cluster" else [metric.scope]
     words.append(_CALLED.get(metric.name) or _snake(metric.name))
+    is_watermark = metric.name in _WATERMARKS
+    if is_watermark:
+        words.append("timestamp")
     if unit and unit not in words[-1].split("_"):
         words.append(unit)
     if kind == "counter":
         words.append("total")
-    return Family("streamgauge_" + "_".join(words), kind, metric.help, divisor)
+    return Family("streamgauge_" + "_".join(words), kind, metric.help, divisor, is_watermark=is_watermark)
 
 
 def is_told_twice(metric: catalogue.Metric) -> bool:

@@ -8,12 +8,16 @@ from collections.abc import Mapping
 from collector import columns
 from collector.store import AppState, Column, JobState, Snapshot, VertexState
 from service.cluster import cluster_metrics, connected
+from service.flink.tap_metrics import split_gauges
 from service.lifetime import job_metrics
+from service.prometheus.distributions import expose_distribution_summaries
 from service.prometheus.exposition import SILENT_STATES
 from service.prometheus.latencies import expose_summaries
 from service.prometheus.text import Exposition, labels
+from streamgauge import names
 from streamgauge.wire import Executor, Scalar
 
+_OPERATOR = "taskmanager_job_task_operator"
 _UNWANTED = re.compile(r"[^a-zA-Z0-9:_]")
 
 
@@ -26,7 +30,7 @@ def expose(snapshot: Snapshot, now_ms: int) -> bytes:
     """
     Render a snapshot; any thread.
 
-    Every family is a gauge, also Flink's counters and meters, but latencies, which are summaries. Each subtask has its
+    Every family is a gauge, also Flink's counters and meters, but histograms, which are summaries. Each subtask has its
     series; what is not known is absent. Series of jobs that have ended, or whose driver is silent, are gone. A
     JobManager is a host with drivers on it: its Status is that of the driver that started last, its jobs and slots are
     all of theirs.
@@ -71,11 +75,31 @@ def _vertex(exposition: Exposition, job: JobState, vertex: VertexState, executor
     tasks = [labels(_task(job, vertex, index, executors)) for index in range(vertex.size)]
     _columns(exposition, "taskmanager_job_task", vertex.columns, tasks)
     expose_summaries(exposition, job, vertex, tasks)
+    told = {tap.operator for tap in vertex.taps.taps} | {operator for operator, _ in vertex.taps.distributions}
     for operator in vertex.vertex.operators:
         found = vertex.operators.get(operator.id, {})
-        if found:
+        if tasks and (found or operator.id in told):
             whose = labels({"operator_id": operator.id, "operator_name": filtered(operator.name)})
-            _columns(exposition, "taskmanager_job_task_operator", found, [f"{task},{whose}" for task in tasks])
+            mine = [f"{task},{whose}" for task in tasks]
+            _columns(exposition, _OPERATOR, found, mine)
+            _split_gauges(exposition, vertex, operator.id, mine)
+            expose_distribution_summaries(exposition, _OPERATOR, vertex, operator.id, mine[0])
+
+
+def _split_gauges(exposition: Exposition, vertex: VertexState, operator: str, tasks: list[str]) -> None:
+    """
+    Add the split gauges of an operator; a split's id is a label.
+
+    Source: Flink 2.3, `InternalSourceSplitMetricGroup`, `PrometheusReporter`: of `addGroup(key, value)` only the key
+    is part of the name.
+    """
+    for tap in vertex.taps.taps:
+        if tap.operator == operator:
+            for subtask, split, metric, value in split_gauges(vertex, tap):
+                name = names.SPLIT + metric
+                pairs = f"{tasks[subtask]},{labels({'split': filtered(split)})}"
+                sample = (pairs, int(value) if isinstance(value, bool) else value)
+                exposition.add(_name(_OPERATOR, name), "gauge", _help(_OPERATOR, name), [sample])
 
 
 def _task(job: JobState, vertex: VertexState, index: int, executors: Mapping[str, Executor]) -> dict[str, str]:

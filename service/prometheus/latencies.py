@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from collector.histogram import BOUNDS_MS, histogram
 from collector.latencies import LatencyKey, LatencyWindow
 from collector.store import JobState, VertexState
 from service.flink.latency_metrics import windows
-from service.prometheus.text import Exposition, histogram_lines, labels, summary_lines
-from streamgauge import names, wire
-
-_TAIL = " Values past the last bound are in +Inf; those past 70 minutes are not in the sum."
+from service.prometheus.distributions import QUANTILES, TAIL, bucket_lines
+from service.prometheus.text import Exposition, labels, summary_lines
+from streamgauge import names
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +31,22 @@ FAMILIES = (
     LatencyFamily(
         "streamgauge_latency_seconds",
         "total",
-        "Time from when a latency marker was due at its source to when it reached the operator, in this run." + _TAIL,
+        "Time from when a latency marker was due at its source to when it reached the operator, in this run." + TAIL,
     ),
     LatencyFamily(
         "streamgauge_latency_queueing_seconds",
         "queueing",
-        "Of the latency, the time until the micro-batch began that carried the marker." + _TAIL,
+        "Of the latency, the time until the micro-batch began that carried the marker." + TAIL,
     ),
     LatencyFamily(
         "streamgauge_latency_processing_seconds",
         "processing",
-        "Of the latency, the time from when that micro-batch began." + _TAIL,
+        "Of the latency, the time from when that micro-batch began." + TAIL,
     ),
 )
 
-_BOUNDS_SECONDS = tuple(bound / 1_000 for bound in BOUNDS_MS)
-_QUANTILES = ((0.5, "median"), (0.75, "p75"), (0.95, "p95"), (0.98, "p98"), (0.99, "p99"), (0.999, "p999"))
-"""Source: Flink's Prometheus reporter, seen on 2.3."""
-_RANKS = tuple(rank for rank, _ in _QUANTILES)
-_ROWS = [names.LATENCY_STATISTICS.index(name) for _, name in _QUANTILES]
+_RANKS = tuple(rank for rank, _ in QUANTILES)
+_ROWS = [names.LATENCY_STATISTICS.index(name) for _, name in QUANTILES]
 
 
 def expose_histograms(exposition: Exposition, job: JobState, vertex: VertexState, whose: Mapping[str, str]) -> None:
@@ -60,15 +55,13 @@ def expose_histograms(exposition: Exposition, job: JobState, vertex: VertexState
 
     Args:
         whose: Labels of the vertex.
-
-    Negative values, which no marker has, would be in every bucket, as they are below every bound.
     """
     called = {operator.id: operator.name for operator in vertex.vertex.operators}
     # Operators that see the same markers share a histogram: what it tells is written once.
     known: dict[int, tuple[str, ...]] = {}
     for (operator, source), one in vertex.latencies.histograms.items():
         if id(one) not in known:
-            known[id(one)] = tuple(_lines(family.name, getattr(one, family.part)) for family in FAMILIES)
+            known[id(one)] = tuple(bucket_lines(family.name, getattr(one, family.part)) for family in FAMILIES)
         emitter = job.vertices.get(source)
         pairs = labels(
             {
@@ -80,13 +73,6 @@ def expose_histograms(exposition: Exposition, job: JobState, vertex: VertexState
         )
         for family, lines in zip(FAMILIES, known[id(one)], strict=True):
             exposition.add_block(family.name, "histogram", family.help, pairs, lines)
-
-
-def _lines(name: str, told: wire.Buckets) -> str:
-    read = histogram(told)
-    below, above = read.buckets.below, read.buckets.above
-    buckets = zip(_BOUNDS_SECONDS, [below + count for count in read.counts_up_to(BOUNDS_MS)], strict=True)
-    return histogram_lines(name, buckets, below + read.count + above, read.buckets.sum_ms / 1_000)
 
 
 def expose_summaries(exposition: Exposition, job: JobState, vertex: VertexState, tasks: Sequence[str]) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from streamgauge.catalogue import jobs, processes, sources, vertices
+from streamgauge.catalogue import jobs, processes, sources, splits, timers, vertices, watermarks
 from streamgauge.catalogue.metric import Metric, Scope, Type
 
 __all__ = ["METRICS", "PATTERNS", "Metric", "Scope", "Type", "find"]
 
-METRICS: tuple[Metric, ...] = (*vertices.METRICS, *sources.METRICS, *jobs.METRICS, *processes.METRICS)
+METRICS: tuple[Metric, ...] = (
+    *vertices.METRICS,
+    *watermarks.METRICS,
+    *sources.METRICS,
+    *splits.METRICS,
+    *timers.METRICS,
+    *jobs.METRICS,
+    *processes.METRICS,
+)
 """Every metric whose name is known beforehand, each once a scope."""
 
-PATTERNS: tuple[Metric, ...] = (*vertices.PATTERNS, *sources.PATTERNS, *processes.PATTERNS)
+PATTERNS: tuple[Metric, ...] = (*vertices.PATTERNS, *sources.PATTERNS, *splits.PATTERNS, *processes.PATTERNS)
 """Those whose names have parts that ids, a JVM or a connector fill; such a part stands as '<…>'."""
 
 _INDEX: dict[tuple[Scope, str], Metric] = {(metric.scope, metric.name): metric for metric in METRICS}

@@ -43,15 +43,6 @@ _OPERATORS: tuple[Metric, ...] = (
         "timestamp + triggerExecution − eventTime.max",
     ),
     Metric(
-        names.WATERMARK_LAG,
-        "gauge",
-        "ms",
-        "operator",
-        PROGRESS,
-        "By how much the query's watermark is behind the driver's clock; absent before there is one.",
-        "now − eventTime.watermark, every 5 s",
-    ),
-    Metric(
         names.SOURCE_IDLE_TIME,
         "gauge",
         "ms",

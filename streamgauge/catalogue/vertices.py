@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamgauge import names
-from streamgauge.catalogue.metric import MICRO_BATCHES, PROGRESS, Metric, Scope, metered
+from streamgauge.catalogue.metric import MICRO_BATCHES, Metric, Scope, metered
 
 _COUNTED = "TaskEnd, ExecutorMetricsUpdate, DriverAccumUpdates"
 _TIMED = "SQLExecutionStart, TaskStart, TaskEnd, StageCompleted, QueryProgressEvent"
@@ -309,15 +309,6 @@ _REST: tuple[Metric, ...] = (
         "The latencies of markers in Flink 1.2's form, one text; only a sink tells the source's subtasks apart.",
         "{LatencySourceDescriptor{vertexID=…, subtaskIndex=…}={max=…, mean=…, min=…, p50=…, p95=…, p99=…}, …}",
         _MARKER,
-    ),
-    Metric(
-        names.CURRENT_INPUT_WATERMARK,
-        "gauge",
-        "ms",
-        "vertex",
-        PROGRESS,
-        "The query's watermark, as Unix time; −2^63 before there is one; absent for a source vertex.",
-        "eventTime.watermark of the latest batch",
     ),
 )
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.clients import driver
-from tests.clients.maven import program
 from tests.e2e.conftest import Rest, eventually, serving
+from tests.programs import program
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 from playwright.sync_api import ConsoleMessage, Page, sync_playwright
 
-from tests.clients.maven import jars, program
+from tests.clients.maven import jars
 from tests.clients.proxy import Exchange, Proxy
 from tests.e2e.conftest import eventually
+from tests.programs import program
 
 WINDOW = {"width": 1920, "height": 1200}
 PREFIX = "web/"

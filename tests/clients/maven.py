@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import NoReturn
 
-import pytest
+from tests.programs import missing, program
 
 CACHE = Path(__file__).parents[2] / "build" / "clients"
 TIMEOUT_S = 280
-
-
-def missing(reason: str) -> NoReturn:
-    """Fail in CI, where everything has to be there; elsewhere skip with the reason."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{reason}; in CI nothing is skipped")
-    pytest.skip(reason)
-
-
-def program(*names: str) -> str:
-    """Return the path of the first of the programs that is installed; without one, skip or fail as `missing` does."""
-    found = next(filter(None, map(shutil.which, names)), None)
-    return found or missing(f"{' or '.join(names)} is not installed")
 
 
 def jars(name: str) -> Path:

@@ -82,6 +82,10 @@ def _renamed(frame: wire.Frame, jid: str, state: str, number: int, **changes: An
         replace(
             vertex,
             columns=(*vertex.columns, wire.column(text[:500], np.arange(vertex.size) * 1e300)),
+            taps=tuple(
+                replace(tap, name=text, by_subtask=bool(number % 2), splits=(text[:500],) * len(tap.splits))
+                for tap in vertex.taps or ()
+            ),
             latencies=tuple(
                 replace(each, source=source, source_subtask=subtask)
                 for each in vertex.latencies

@@ -25,8 +25,28 @@ OURS = {
     ("vertex", names.NUM_BYTES_SPILLED),
     ("vertex", names.NUM_BYTES_SPILLED + names.PER_SECOND),
     ("operator", names.UNREAD_FILES),
+    *(
+        ("operator", name)
+        for name in (
+            names.NUM_REGISTERED_TIMERS,
+            names.NUM_DELETED_TIMERS,
+            names.NUM_PENDING_TIMERS,
+            names.TIMER_TIME,
+            # Flink's, of the vertex.
+            names.NUM_FIRED_TIMERS,
+            names.NUM_FIRED_TIMERS + names.PER_SECOND,
+        )
+    ),
+    # Of record taps.
+    ("vertex", names.CURRENT_SPLIT_WATERMARK),
+    ("operator", names.RECORD_LATENCY),
+    ("operator", names.RECORD_QUEUEING),
     # Flink 1.2's.
     ("operator", names.LATENCY),
+    ("vertex", names.CURRENT_LOW_WATERMARK),
+    # Flink's too, of windows; the recorded program has none.
+    ("operator", names.NUM_LATE_RECORDS_DROPPED),
+    ("operator", names.NUM_LATE_RECORDS_DROPPED + names.PER_SECOND),
     *(
         ("vertex", names.OLD_BUFFERS + name)
         for name in (

@@ -13,9 +13,11 @@ from spark_hooks import (
     observed,
     operator_names,
     plan,
+    tap_rows,
+    taps,
 )
 from streamgauge import names
-from streamgauge.buckets import DEFAULT_HISTORY_SIZE
+from streamgauge.buckets import BUCKET_COUNT, DEFAULT_HISTORY_SIZE
 
 
 def test_names_and_descriptions_of_plans_fit_the_collectors_limits() -> None:
@@ -52,3 +54,15 @@ def test_latencies_fit_the_collectors_limits() -> None:
     assert limits.latencies >= 2 * latencies.SUBTASK_WINDOWS
     figures = 1 + len(names.LATENCY_STATISTICS)
     assert limits.job_series >= figures * (latencies.VALUES // DEFAULT_HISTORY_SIZE)
+
+
+def test_taps_fit_the_collectors_limits() -> None:
+    """As many as are followed, all at one vertex, each with two distributions, and timers besides; names as cut."""
+    limits = Limits()
+    assert limits.taps >= taps.TAPS
+    assert limits.splits >= tap_rows.MAX_SPLITS
+    assert limits.metric_chars >= tap_rows.MAX_SPLIT_CHARS
+    assert limits.metric_chars >= frames.METRIC_CHARS + len(f" {tap_rows.MAX_SPLITS}")
+    assert limits.distributions >= 2 * taps.TAPS + limits.operators
+    split_values = tap_rows.MAX_SPLITS * (1 + len(names.SPLIT_METRICS))
+    assert limits.job_series >= taps.TAPS * split_values + 2 * taps.TAPS * BUCKET_COUNT

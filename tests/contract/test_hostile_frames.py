@@ -83,6 +83,35 @@ def buckets(draw: st.DrawFn) -> wire.Buckets:
 
 
 @st.composite
+def taps(draw: st.DrawFn) -> tuple[wire.Tap, ...]:
+    """Of whatever names and watermarks; a split may be named as another one."""
+    found = []
+    for _ in range(draw(st.integers(0, 2))):
+        splits = tuple(draw(st.lists(TEXT | st.just(""), max_size=3)))
+        told = []
+        for metric in draw(st.lists(st.sampled_from(names.SPLIT_METRICS), max_size=4, unique=True)):
+            kind = LONGS if "atermark" in metric and "Time" not in metric else st.sampled_from([0, 1])
+            values = np.array(draw(st.lists(kind, min_size=len(splits), max_size=len(splits))), np.int64)
+            there = np.array(draw(st.lists(st.booleans(), min_size=len(splits), max_size=len(splits))), np.bool_)
+            told.append(wire.column(metric, values, there))
+        settings = (
+            draw(LONGS),
+            draw(st.booleans()),
+            draw(st.sampled_from([0, 7, 2**53])),
+            draw(st.sampled_from([-1, 0])),
+        )
+        given = (draw(st.booleans()), draw(st.sampled_from([0, MAX_COUNT])))
+        found.append(wire.Tap(draw(TEXT), OPERATOR, *settings, *given, splits, tuple(told)))
+    return tuple(found)
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> tuple[wire.Distribution, ...]:
+    metrics = draw(st.lists(st.sampled_from(sorted(names.DISTRIBUTIONS)), unique=True))
+    return tuple(wire.Distribution(OPERATOR, metric, draw(buckets())) for metric in metrics)
+
+
+@st.composite
 def checkpoints(draw: st.DrawFn) -> wire.Checkpoints:
     """Micro-batch 0, of which the vertex had tasks, and another one."""
 
@@ -150,6 +179,8 @@ def frames(draw: st.DrawFn) -> list[wire.Frame]:
             st.just(())
             | st.tuples(st.builds(wire.LatencyHistogram, st.just(VERTEX), st.just((OPERATOR,)), *[buckets()] * 3))
         ),
+        taps=draw(taps()),
+        distributions=draw(distributions()),
     )
     executor = wire.Executor(
         EXECUTOR,

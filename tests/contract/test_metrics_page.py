@@ -14,10 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docs.metrics import LEFT, PAGE, PLACES, render
 from service.flink.rest import RESOURCES
-from service.prometheus import latencies
+from service.prometheus import distributions, latencies, splits
 from service.prometheus.families import FAMILIES
 from service.prometheus.flink import filtered
-from streamgauge import catalogue
+from streamgauge import catalogue, names
 from tests.conftest import Client
 from tests.contract.catalogued import catalogued
 
@@ -102,7 +102,9 @@ def test_every_path_and_series_that_is_named_is_there() -> None:
     paths = {path.removeprefix("…").partition("?")[0] for path in re.findall(r"`(…?/[\w/:-]+)`", page)}
     ends = ("/metrics", "/metrics/flink", *RESOURCES)
     assert {path for path in paths if not any(each.endswith(path) for each in ends)} == set()
-    known = {family.name for family in (*FAMILIES.values(), *latencies.FAMILIES)}
+    families = (*FAMILIES.values(), *latencies.FAMILIES, *splits.FAMILIES, *distributions.FAMILIES.values())
+    known = {family.name for family in families}
+    assert {family.name for family in splits.FAMILIES} <= set(re.findall(r"streamgauge_\w*\w", page))
     assert set(re.findall(r"streamgauge_\w*\w", page)) - known == {
         # Made of several figures.
         "streamgauge_job_state",
@@ -140,7 +142,10 @@ def test_prefixes_are_those_of_flinks_reporter(client: Client, recorded_push: by
         for scope, place in PLACES.items()
         if place.prefix
     }
-    assert families <= set().union(*called.values())
+    # A split's id is a label there, and no part of the name.
+    of_splits = {filtered(f"{PLACES['operator'].prefix}{names.SPLIT}{metric}") for metric in names.SPLIT_METRICS}
+    assert of_splits - families == set()
+    assert families <= of_splits.union(*called.values())
     assert [scope for scope, its in called.items() if not families & its] == []
 
 

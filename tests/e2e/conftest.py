@@ -23,6 +23,11 @@ from pyspark.sql import SparkSession
 import streamgauge
 from tests.contract.recordings import Answer
 
+WITHIN = 0.15
+"""The part by which a figure that depends on the machine may differ from the truth."""
+
+Agree = Callable[..., None]
+
 
 def number(value: str) -> float:
     """Return a metric's value; true is 1, and false 0."""
@@ -55,13 +60,20 @@ class Rest:
         found = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
         return max(found, key=lambda job: job["start-time"], default=None)
 
-    def columns(self, jid: str, vertex: str) -> dict[str, dict[int, str]]:
-        """Metric, with its operator's name → subtask → value."""
+    def columns(
+        self, jid: str, vertex: str, asked: Callable[[str], bool] = lambda metric: True
+    ) -> dict[str, dict[int, str]]:
+        """
+        Metric, with its operator's name → subtask → value.
+
+        Args:
+            asked: Tells by its name whether a metric is asked for. Of 500 values or fewer all are of one moment.
+        """
         path = f"/jobs/{jid}/vertices/{vertex}/metrics"
-        ids = [metric["id"] for metric in self.get(path)]
+        ids = [each for metric in self.get(path) if asked((each := metric["id"]).partition(".")[2])]
         found: dict[str, dict[int, str]] = defaultdict(dict)
-        for start in range(0, len(ids), 100):
-            for metric in self.get(f"{path}?get={','.join(ids[start : start + 100])}"):
+        for start in range(0, len(ids), 500):
+            for metric in self.get(f"{path}?get={','.join(ids[start : start + 500])}"):
                 subtask, _, name = metric["id"].partition(".")
                 found[name][int(subtask)] = metric["value"]
         return found
@@ -150,6 +162,27 @@ def attached(spark: SparkSession, service: str) -> Iterator[SparkSession]:
     assert streamgauge.attach(spark, url=service)
     yield spark
     streamgauge.detach()
+
+
+def _shown(figure: float | None) -> str:
+    # An instant in ms needs all of its digits.
+    return f"{figure:.6g}" if isinstance(figure, float) else str(figure)
+
+
+@pytest.fixture
+def agree(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Agree:
+    """Return what holds a figure to the truth, and tells both."""
+
+    def check(what: str, expected: float, measured: float | None, within: float = WITHIN, least: float = 0.0) -> None:
+        """Let `measured` differ by the part `within` of `expected`, or by `least`."""
+        both = f"expected {_shown(expected)}, measured {_shown(measured)}"
+        line = f"{what}: {both}"
+        print(f"\n{request.node.name[5:]} | {line}", end="")
+        record_property(what, both)
+        assert measured is not None, line
+        assert abs(measured - expected) <= max(within * abs(expected), least), line
+
+    return check
 
 
 Rows = dict[int, int]

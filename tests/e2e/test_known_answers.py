@@ -18,21 +18,18 @@ import numpy as np
 import pytest
 
 from streamgauge import names
-from tests.e2e.conftest import Rest, eventually, serving
+from tests.e2e.conftest import WITHIN, Agree, Rest, eventually, serving
 from tests.e2e.known_queries import MARKER_INTERVAL_MS, QUERIES, QUERY_IDLE_S
 from tests.e2e.known_runs import Batch, Driver, Run, driver
 from tests.e2e.test_collector_faults import free_port
 
 pytestmark = pytest.mark.spark
 
-WITHIN = 0.15
 LOOK_S = 0.5
 TICK_S = 5
 """How often the hooks settle time shares."""
 SLACK_S = 3.0
 """What a busy machine may take for a frame to arrive."""
-
-Agree = Callable[..., None]
 
 
 class Collector:
@@ -69,20 +66,6 @@ def known(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with driver(collector.url, tmp_path_factory.mktemp("known")) as process:
         yield process
         process.end()
-
-
-@pytest.fixture
-def agree(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Agree:
-    """Return what holds a figure to the truth, and tells both."""
-
-    def check(what: str, expected: float, measured: float, within: float = WITHIN, least: float = 0.0) -> None:
-        """Let `measured` differ by the part `within` of `expected`, or by `least`."""
-        line = f"{what}: expected {expected:.6g}, measured {measured:.6g}"
-        print(f"\n{request.node.name[5:]} | {line}", end="")
-        record_property(what, f"expected {expected:.6g}, measured {measured:.6g}")
-        assert abs(measured - expected) <= max(within * abs(expected), least), line
-
-    return check
 
 
 class Watched:

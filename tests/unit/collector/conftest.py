@@ -77,6 +77,31 @@ class Frames:
         parts = (self.buckets(*values), self.buckets(*waited), self.buckets(*processed))
         return wire.LatencyHistogram(source, operators, *parts)
 
+    def tap(self, *watermarks: int, name: str = "by partition", **changes: Any) -> wire.Tap:
+        """A split of each watermark, named by its number, that has read 10 records for it."""
+        columns = (
+            wire.column(names.SPLIT_CURRENT_WATERMARK, np.array(watermarks, dtype=np.int64)),
+            wire.column(names.SPLIT_RECORDS, np.full(len(watermarks), 10)),
+        )
+        given = {
+            "name": name,
+            "operator": self.OPERATOR,
+            "watermark_ms": min(watermarks, default=-(2**63)),
+            "idle": False,
+            "max_out_of_orderness_ms": 2_000,
+            "idleness_ms": -1,
+            "by_subtask": False,
+            "unwatched": 0,
+            "splits": tuple(map(str, range(len(watermarks)))),
+            "columns": columns,
+        }
+        return wire.Tap(**(given | changes))
+
+    def distribution(
+        self, *values: int, operator: str = OPERATOR, metric: str = names.RECORD_LATENCY
+    ) -> wire.Distribution:
+        return wire.Distribution(operator, metric, self.buckets(*values))
+
     def job(self, jid: str = JID, **changes: Any) -> wire.Job:
         given = {
             "jid": jid,
@@ -179,6 +204,7 @@ def check_snapshot() -> Any:
                 _check_columns({key: one.column for key, one in vertex.accumulators.items()}, vertex.size)
                 _check_latencies(job, vertex)
                 held += vertex.latencies.series
+                held += _tapped(job, vertex)
                 if vertex.subtasks is not None:
                     for field in ("attempt", "executor", "start_ms", "end_ms"):
                         array = getattr(vertex.subtasks, field)
@@ -194,6 +220,25 @@ def check_snapshot() -> Any:
             assert not any(executor.gone for executor in app.executors.values())
 
     return check
+
+
+def _tapped(job: JobState, vertex: VertexState) -> int:
+    """Check what is held of taps and distributions, and return how many values that are."""
+    held = vertex.taps
+    series = 0
+    for tap in held.taps:
+        assert tap.operator in vertex.operators
+        for column in tap.columns:
+            assert column.metric in names.SPLIT_METRICS
+            assert job.ended_ns is None or column.metric not in names.TRANSIENT
+            assert len(column.values()) == len(tap.splits)
+        series += 6 + len(tap.splits) + sum(len(column.values()) for column in tap.columns)
+    for (operator, metric), buckets in held.distributions.items():
+        assert operator in vertex.operators
+        assert metric in names.DISTRIBUTIONS
+        series += 4 + len(buckets.counts) // 8
+    assert held.series == series
+    return series
 
 
 def _check_columns(columns: Mapping[Any, Any], size: int) -> None:

@@ -64,6 +64,20 @@ def test_the_package_has_the_same_counts_index_for_index(of, values):
 
 @settings(deadline=None)
 @given(VALUES.filter(bool))
+def test_deviation_is_that_of_the_values(of, values):
+    """A value is at most half a bucket, which is 1/256 of it, from the middle of its own."""
+    assert of(*values).stddev_ms == pytest.approx(float(np.std(values)), abs=max(values) / 256 + 1e-6)
+
+
+def test_deviation_of_one_value_and_of_none(of):
+    """Exact where buckets are 1 ms wide; of no value there is none."""
+    assert of(200, 200).stddev_ms == 0.0
+    assert of(10, 20).stddev_ms == 5.0
+    assert of(-1).stddev_ms is None
+
+
+@settings(deadline=None)
+@given(VALUES.filter(bool))
 def test_figures_are_the_packages(of, values):
     """Percentiles, least and greatest, without the package's 2,048 steps a percentile."""
     ours, theirs = of(*values), package(values)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.store import Snapshot
+from collector.taps import figures
 from streamgauge import names, wire
 from streamgauge.errors import NeedsFullFrame
 
@@ -40,6 +42,9 @@ class Vertex:
     # (operator, source, source's subtask) -> (counts, changed); (operator, source) -> (values, changed).
     latencies: dict[tuple[str, str, int], tuple[list[int], int]] = field(default_factory=dict)
     histograms: dict[tuple[str, str], tuple[list[int], int]] = field(default_factory=dict)
+    # Whole: (operator, watermarks of its splits) of each tap; (operator, metric) -> (values, changed).
+    taps: tuple[list[tuple[str, list[int]]], int] = ([], 0)
+    distributions: dict[tuple[str, str], tuple[list[int], int]] = field(default_factory=dict)
 
     def grow(self, more: int, seq: int) -> None:
         self.size += more
@@ -105,6 +110,8 @@ class Sender:
                     "starts": vertex.starts and vertex.starts[0],
                     "latencies": {key: counts for key, (counts, _) in vertex.latencies.items()},
                     "histograms": {key: values for key, (values, _) in vertex.histograms.items()},
+                    "taps": [(*tap, not ended) for tap in vertex.taps[0]],
+                    "distributions": {key: values for key, (values, _) in vertex.distributions.items()},
                 }
                 for vertex_id, vertex in self.vertices.items()
             },
@@ -170,7 +177,22 @@ class Sender:
                 frames.histogram(*values, source=source, operators=operators)
                 for (source, values), operators in _alike(vertex.histograms, since)
             ),
+            taps=_taps(frames, vertex.taps[0]) if vertex.taps[1] > since else None,
+            distributions=tuple(
+                frames.distribution(*values, operator=operator, metric=metric)
+                for (operator, metric), (values, changed) in vertex.distributions.items()
+                if changed > since
+            ),
         )
+
+
+def _taps(frames, told: list[tuple[str, list[int]]]) -> tuple[wire.Tap, ...]:
+    taps = []
+    for number, (operator, watermarks) in enumerate(told):
+        tap = frames.tap(*watermarks, name=f"tap {number}", operator=operator)
+        shares = frames.column(names.SPLIT_IDLE_TIME, *[5] * len(watermarks))
+        taps.append(msgspec.structs.replace(tap, columns=(*tap.columns, shares)))
+    return tuple(taps)
 
 
 def _alike(told: dict[Any, tuple[list[int], int]], since: int) -> Iterator[tuple[tuple, tuple[str, ...]]]:
@@ -182,12 +204,16 @@ def _alike(told: dict[Any, tuple[list[int], int]], since: int) -> Iterator[tuple
     yield from ((key, tuple(operators)) for key, operators in groups.items())
 
 
-def _values(histogram: wire.LatencyHistogram) -> list[int]:
+def _values(buckets: wire.Buckets) -> list[int]:
     """Values below 256 ms have a bucket each."""
-    indices, counts = (
-        np.frombuffer(data, kind) for data, kind in ((histogram.total.indices, "<u2"), (histogram.total.counts, "<i8"))
-    )
+    indices, counts = (np.frombuffer(data, kind) for data, kind in ((buckets.indices, "<u2"), (buckets.counts, "<i8")))
     return np.repeat(indices, counts).tolist()
+
+
+def _tap(tap: wire.Tap) -> tuple[str, list[int], bool]:
+    """Its operator, its splits' watermarks, and whether it has their shares of time."""
+    told = figures(tap)
+    return tap.operator, told[names.SPLIT_CURRENT_WATERMARK], names.SPLIT_IDLE_TIME in told
 
 
 def _held(job) -> dict:
@@ -215,7 +241,9 @@ def _held(job) -> dict:
                 },
                 "starts": None if vertex.subtasks is None else vertex.subtasks.start_ms.tolist(),
                 "latencies": {tuple(key): one.counts.tolist() for key, one in vertex.latencies.windows.items()},
-                "histograms": {key: _values(one) for key, one in vertex.latencies.histograms.items()},
+                "histograms": {key: _values(one.total) for key, one in vertex.latencies.histograms.items()},
+                "taps": [_tap(tap) for tap in vertex.taps.taps],
+                "distributions": {key: _values(one) for key, one in vertex.taps.distributions.items()},
             }
             for vertex_id, vertex in job.vertices.items()
         },
@@ -263,6 +291,13 @@ class Network:
             source, subtask = random.choice([("", -1), *((each, n) for each in one.vertices for n in (-1, 0))])
             if random.random() < 0.3:
                 vertex.latencies[operator, source, subtask] = (random.choices(range(3), k=vertex.size), now)
+            if random.random() < 0.3:
+                metric = random.choice(sorted(names.DISTRIBUTIONS))
+                values = sorted(random.choices(range(200), k=random.randint(0, 3)))
+                vertex.distributions[operator, metric] = (values, now)
+            if random.random() < 0.3:
+                kept = vertex.taps[0][: random.randint(0, 2)]
+                vertex.taps = ([*kept, (operator, random.choices(range(3), k=random.randint(1, 9)))], now)
             if source and random.random() < 0.3:
                 vertex.histograms[operator, source] = (sorted(random.choices(range(200), k=random.randint(0, 3))), now)
         if random.random() < 0.3:

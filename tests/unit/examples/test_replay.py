@@ -1,8 +1,10 @@
+import csv
 import io
 import itertools
 import json
 import math
 import threading
+import zipfile
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -30,7 +32,7 @@ def one(row: str) -> Flight:
 
 def flight(minute: int, number: int = 1) -> Flight:
     scheduled = START + timedelta(minutes=minute)
-    return Flight(scheduled, scheduled, 0, 0, "UA", number, None, "JFK", "IAH", 1)
+    return Flight(scheduled, scheduled, scheduled + timedelta(hours=3), 0, 0, "UA", number, None, "JFK", "IAH", 1)
 
 
 def test_year_holds_every_flight(year: list[Flight]) -> None:
@@ -56,6 +58,29 @@ def test_event_times_are_out_of_order_by_the_real_delays(year: list[Flight]) -> 
         assert each.departed - each.scheduled == timedelta(minutes=each.departure_delay_minutes)
     backwards = sum(one.departed > next_.departed for one, next_ in itertools.pairwise(flown) if next_.departed)
     assert backwards > len(flown) / 5
+
+
+def test_arrivals_are_where_the_clocks_at_the_destination_say() -> None:
+    """
+    The data tell the hour and minute of an arrival on the destination's clocks, and the time in the air: both must fit.
+
+    One flight of 2013 landed while summer time began, and its clocks disagree; five minutes is the shortest taxiing.
+    """
+    with zipfile.ZipFile(replay.data_file("flights.csv.zip")) as archive, archive.open("flights.csv") as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8", newline="").read()
+    told = csv.DictReader(io.StringIO(text, newline=""))
+    disagreeing = []
+    for found, row in zip(parse(io.StringIO(text, newline="")), told, strict=True):
+        assert timedelta(minutes=50) <= found.scheduled_arrival - found.scheduled <= timedelta(hours=12)
+        if found.arrived is None:
+            assert row["arr_delay"] == "NA"
+            continue
+        assert found.departed is not None
+        assert found.arrived - found.departed >= timedelta(minutes=int(row["air_time"]) + 5)
+        shown = found.arrived.astimezone(replay.zone(found.destination))
+        if int(row["arr_time"]) % 2400 != shown.hour * 100 + shown.minute:
+            disagreeing.append((found.destination, shown.date().isoformat()))
+    assert disagreeing == [("PBI", "2013-03-10")]
 
 
 def test_year_is_replayed_whole_and_once(year: list[Flight]) -> None:
@@ -126,10 +151,30 @@ def test_summer_time_is_four_hours_from_utc() -> None:
     assert (winter.scheduled.hour, summer.scheduled.hour) == (10, 9)
 
 
+def test_arrival_is_told_by_the_clocks_of_the_destination() -> None:
+    """08:19 in Houston is an hour later than 08:19 in New York."""
+    found = one("2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,2013-01-01T10:00:00Z")
+    assert found.scheduled_arrival == datetime(2013, 1, 1, 14, 19, tzinfo=timezone.utc)
+    assert found.arrived == datetime(2013, 1, 1, 14, 30, tzinfo=timezone.utc)
+
+
+def test_arrival_may_be_planned_for_the_next_day() -> None:
+    """Left at 23:59, planned for 03:40 in a zone that the list of airports does not tell: Puerto Rico's."""
+    found = one("2013,1,1,2353,2359,-6,425,445,-20,B6,739,N591JB,JFK,PSE,195,1617,23,59,2013-01-02T04:00:00Z")
+    assert found.scheduled_arrival == datetime(2013, 1, 2, 8, 45, tzinfo=timezone.utc)
+
+
+def test_arrival_after_the_clocks_changed_goes_by_the_new_time() -> None:
+    """Summer time began at 2 a.m. of 10 March: what leaves at 22:00 and lands at 5 a.m. is an hour shorter."""
+    found = one("2013,3,9,2200,2200,0,500,500,0,B6,1,N591JB,JFK,BOS,60,200,22,0,2013-03-10T03:00:00Z")
+    assert found.scheduled_arrival == datetime(2013, 3, 10, 9, 0, tzinfo=timezone.utc)
+
+
 def test_cancelled_flight_has_no_departure() -> None:
     """NA is absence, never zero."""
     found = one("2013,1,1,NA,1630,NA,NA,1815,NA,EV,4308,NA,EWR,RDU,NA,416,16,30,2013-01-01T21:00:00Z")
     assert (found.departed, found.departure_delay_minutes, found.arrival_delay_minutes, found.tail) == (None,) * 4
+    assert found.arrived is None
 
 
 def test_diverted_flight_departs_but_has_no_arrival_delay() -> None:
@@ -146,8 +191,8 @@ def test_batch_appears_whole_as_json_lines(tmp_path) -> None:
     assert [line["scheduled"] for line in lines] == ["2013-01-01T10:15:00Z", "2013-01-01T10:16:00Z"]
 
 
-def test_feeder_gives_every_folder_every_batch(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each query deletes what it has read, so each has all of it; an empty batch makes no file."""
+def test_feeder_gives_every_folder_its_batches_in_step(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder's batch n comes with the others' batch n; an empty batch makes no file, and the first end is the end."""
     monkeypatch.setattr(replay, "FILE_PERIOD_S", 0.0)
     done = threading.Event()
 
@@ -158,18 +203,18 @@ def test_feeder_gives_every_folder_every_batch(tmp_path, monkeypatch: pytest.Mon
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
-    feeder = Feeder(batches(), folders)
+    feeder = Feeder({folders[0]: batches(), folders[1]: itertools.repeat([flight(1)])})
     feeder.start()
     assert done.wait(10)
     feeder.stop()
-    for folder in folders:
-        assert sorted(path.name for path in folder.iterdir()) == ["00000000.json", "00000002.json"]
+    assert sorted(path.name for path in folders[0].iterdir()) == ["00000000.json", "00000002.json"]
+    assert sorted(path.name for path in folders[1].iterdir()) == [f"0000000{number}.json" for number in range(3)]
     assert feeder.error is None
 
 
 def test_feeder_stops_between_batches(tmp_path) -> None:
     """`stop` does not wait for the end of an endless replay, nor for the next period."""
-    feeder = Feeder(replay_batches([flight(0)], timedelta(days=1)), [tmp_path])
+    feeder = Feeder({tmp_path: replay_batches([flight(0)], timedelta(days=1))})
     feeder.start()
     feeder.stop()
     assert not any(thread.name == "flights-feeder" for thread in threading.enumerate())
@@ -177,12 +222,12 @@ def test_feeder_stops_between_batches(tmp_path) -> None:
 
 def test_feeder_that_was_never_started_stops(tmp_path) -> None:
     """The job may fail between building the feeder and starting it."""
-    Feeder(iter([]), [tmp_path]).stop()
+    Feeder({tmp_path: []}).stop()
 
 
 def test_feeder_tells_that_it_cannot_write(tmp_path) -> None:
     """A full or vanished disk ends the feeder, and the job can see it."""
-    feeder = Feeder(iter([[flight(0)]]), [tmp_path / "missing"])
+    feeder = Feeder({tmp_path / "missing": [[flight(0)]]})
     feeder.start()
     feeder.stop()
     assert isinstance(feeder.error, FileNotFoundError)
@@ -192,7 +237,7 @@ def test_feeder_tells_that_the_calendar_is_over(tmp_path, monkeypatch: pytest.Mo
     """After some eight thousand laps there is no later year; the job ends with a reason instead of falling silent."""
     monkeypatch.setattr(replay, "FILE_PERIOD_S", 0.0)
     last = replay_batches([flight(0)], YEAR, laps=9000)
-    feeder = Feeder(itertools.islice(last, 7986, None), [tmp_path])
+    feeder = Feeder({tmp_path: itertools.islice(last, 7986, None)})
     feeder.start()
     for thread in threading.enumerate():
         if thread.name == "flights-feeder":

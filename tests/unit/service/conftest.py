@@ -10,6 +10,7 @@ import pytest
 
 from collector.store import AppState, Column, JobState, Snapshot, SubtaskTimes, VertexState
 from streamgauge import wire
+from streamgauge.buckets import HdrCounts
 
 
 class States:
@@ -49,6 +50,31 @@ class States:
             "subtasks": None,
         }
         return VertexState(**(given | changes))
+
+    def tap(self, *splits: str, name: str = "fed", **changes: Any) -> wire.Tap:
+        """`columns` by metric, one value a split, None where it has none; by default it is the first operator's."""
+        columns: dict[str, list[float | None]] = changes.pop("columns", {})
+        held = {metric: self.column(*values) for metric, values in columns.items()}
+        given: dict[str, Any] = {
+            "name": name,
+            "operator": f"{0:032x}",
+            "watermark_ms": -(2**63),
+            "idle": False,
+            "max_out_of_orderness_ms": 0,
+            "idleness_ms": -1,
+            "by_subtask": False,
+            "unwatched": 0,
+            "splits": splits,
+            "columns": tuple(wire.column(metric, each.values, each.present) for metric, each in held.items()),
+        }
+        return wire.Tap(**(given | changes))
+
+    def buckets(self, *values: int) -> wire.Buckets:
+        counts = HdrCounts()
+        counts.add(np.array(values, dtype=np.int64))
+        read = counts.read()
+        indices, counted = read.indices.astype("<u2").tobytes(), read.counts.tobytes()
+        return wire.Buckets(indices, counted, read.below, read.above, read.sum_ms)
 
     def times(self, size: int = 2, **changes: Any) -> SubtaskTimes:
         given: dict[str, Any] = {

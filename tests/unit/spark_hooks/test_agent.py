@@ -29,6 +29,7 @@ class Recorder:
 
     def __init__(self, spark: Any) -> None:
         self.events: list[records.Record] = []
+        self.on_their_way: list[records.Record] = []
         self.removed = 0
         self.gone = False
 
@@ -37,6 +38,9 @@ class Recorder:
             raise ConnectionError("the JVM is gone")
         events, self.events = self.events, []
         return msgspec.msgpack.encode([7, 1_000, 3, 4, 1_795_000_000_000, 5, *events])
+
+    def catch_up(self) -> None:
+        self.events += self.on_their_way
 
     def driver_metrics(self) -> bytes:
         return msgspec.msgpack.encode({names.HEAP_USED: 5})
@@ -183,6 +187,14 @@ def test_stopping_tells_the_last_and_takes_the_recorder_off(hooks: Hooks) -> Non
     assert [frame.job and frame.job.jid for frame in hooks.told()] == [None, Query(1).jid]
     assert len(hooks.transport.bodies) == 1
     assert hooks.recorder.removed == 1
+
+
+def test_stopping_tells_what_the_bus_delivers_late(hooks: Hooks) -> None:
+    """Spark has posted that a query ended, and its bus has not delivered it yet."""
+    hooks.drain(Query(1).started())
+    hooks.recorder.on_their_way.append(Query(1).terminated())
+    hooks.agent.stop()
+    assert [frame.job and frame.job.state for frame in hooks.told()] == [None, "CANCELED"]
 
 
 def test_stopping_works_without_the_jvm(hooks: Hooks) -> None:

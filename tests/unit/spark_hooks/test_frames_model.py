@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.store import Columns, MetricStore
-from spark_hooks import records
+from spark_hooks import plan, records
 from spark_hooks.execution import Model
 from spark_hooks.executors import Executors
 from spark_hooks.frames import Frames
@@ -79,7 +79,7 @@ def known(table: Table) -> Table:
 
 
 def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
-    """Every column that a vertex has, from its counters and rates and the query's watermark."""
+    """Every column that a vertex has, from its counters and rates and what its plans tell."""
     found: Table = {}
     if not vertex.size:
         return found
@@ -91,8 +91,11 @@ def expected_columns(job: Job, vertex: JobVertex, ended: bool) -> Table:
             found[operator, metric] = plain(counts[:, column])
             found[operator, metric + "PerSecond"] = plain(rates[:, column])
     found.setdefault(("", "numRecordsInPerSecond"), ["NaN"] * vertex.size)
-    if vertex.inputs:
-        found["", "currentInputWatermark"] = [job.course.watermark_ms] * vertex.size
+    for column, place in enumerate(vertex.late, len(pairs)):
+        found[vertex.operators[place].id, "numLateRecordsDropped"] = plain(counts[:, column])
+        found[vertex.operators[place].id, "numLateRecordsDroppedPerSecond"] = plain(rates[:, column])
+    for operator, metric, values, present in vertex.watermarks.columns(vertex.size, vertex.is_source):
+        found[operator, metric] = told(values, present)
     for metric, values in time_columns(vertex).items():
         if not (ended and metric in TRANSIENT):
             found["", metric] = plain(values) + [ABSENT] * (vertex.size - len(values))
@@ -179,11 +182,17 @@ class Driver:
     # ---- What a driver does
 
     def begin_batch(self) -> None:
-        """One of two plans; the first has a vertex more."""
+        """One of three plans; two have a vertex more, one of these keeps state and knows event time."""
         query, ids = self.random.choice(self.queries), self.ids
         below = ids.node("Filter", scan(ids))
-        if self.random.random() < 0.7:
+        kind = self.random.random()
+        if kind < 0.35:
             below = ids.node("HashAggregate", ids.shuffle(below))
+        elif kind < 0.7:
+            late, eviction = sorted(self.random.choices((0, 1_795_255_259_000, 1_795_255_260_000), k=2))
+            told = f"StateStoreSave [k#1], state info [ opId = 0 ], Append, {late}, {eviction}, 2"
+            below = ids.shuffle(ids.node("EventTimeWatermark", below, rows=False))
+            below = ids.node("StateStoreSave", below, metrics=[plan.LATE], description=told)
         query.batch += 1
         execution = Execution(ids, sink(ids, below), query.describe())
         self.apply(execution.start())
@@ -195,18 +204,21 @@ class Driver:
             return
         execution, _ = self.random.choice(list(self.batch.values()))
         rows = accumulator(execution.plan, "MicroBatchScan")
-        shuffles = bool(execution.plan.children[0].name == "HashAggregate")
+        last = execution.plan.children[0].name
+        shuffles, late = last != "Filter", ()
         if shuffles and self.random.random() < 0.4:
-            rows, shuffles = accumulator(execution.plan, "HashAggregate"), False
+            rows, shuffles = accumulator(execution.plan, last), False
+            if last == "StateStoreSave":
+                late = (accumulator(execution.plan, last, plan.LATE), self.random.randint(0, 3))
         told = stage(self.ids, self.random.randint(1, 4), shuffles=shuffles)
         self.apply(execution.job(told), submitted(told))
         for partition in range(told.tasks):
             executor = str(self.random.randint(1, 3))
             task = Task(self.ids, told, partition, executor=executor, launch_ms=self.random.randint(1, 10**6))
             self.apply(task.start())
-            self.apply(task.live((rows, self.random.randint(0, 5))))
+            self.apply(task.live((rows, self.random.randint(0, 5), *late)))
             if self.random.random() < 0.7:
-                self.apply(task.end((rows, self.random.randint(0, 9)), succeeded=self.random.random() < 0.8))
+                self.apply(task.end((rows, self.random.randint(0, 9), *late), succeeded=self.random.random() < 0.8))
 
     def tick(self) -> None:
         self.clock.advance(5000)

@@ -88,6 +88,11 @@ SAME = [
         "EventTimeWatermark 9bdbeca8-7a75-4551-8a2a-ff1760c5e321, t#0: timestamp, 1 seconds",
         "EventTimeWatermark t#4: timestamp, 1 seconds",
     ),
+    (
+        "late rows of a processor",
+        "UpdateEventTimeColumn t#1485: timestamp, 10 seconds, 0",
+        "UpdateEventTimeColumn t#1485: timestamp, 10 seconds, 1795255000000",
+    ),
     ("epoch", "Write MicroBatchWrite[epoch: 1, writer: W]", "Write MicroBatchWrite[epoch: 22, writer: W]"),
     (
         "lambda",

@@ -68,7 +68,7 @@ class Reading(Run):
         [found] = [each for each in self.job.graph.vertices.values() if each.name == vertex]
         [operator] = [each.id for each in found.operators if each.is_source]
         table: dict[str, list[int | None]] = {}
-        for group in groups(found, self.job.course.watermark_ms):
+        for group in groups(found):
             for each in group.columns() if group.name == "sources" else ():
                 assert each.operator == operator
                 assert each.present is not None

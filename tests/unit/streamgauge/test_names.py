@@ -89,12 +89,15 @@ def test_what_a_task_reads_is_told_under_both_names() -> None:
 
 
 def test_transient_gauges_are_the_shares_of_time() -> None:
-    """They go when a job ends; three make 1000 ms a second together, the fourth is a part of one."""
+    """They go when a job ends; of a vertex three make 1000 ms a second together, of a split all three."""
     assert sorted(names.TRANSIENT) == [
         "backPressuredTimeMsPerSecond",
         "busyTimeMsPerSecond",
         "idleTimeMsPerSecond",
         "slotWaitTimeMsPerSecond",
+        "watermark.activeTimeMsPerSecond",
+        "watermark.idleTimeMsPerSecond",
+        "watermark.pausedTimeMsPerSecond",
     ]
 
 

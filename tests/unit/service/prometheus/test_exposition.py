@@ -184,3 +184,35 @@ def test_the_bottleneck_of_a_backlogged_job_is_told(states: Any) -> None:
     assert "bottleneck" not in text(
         states, states.job(quick, slow, metrics={names.BACKLOGGED: True}, state="SUSPENDED")
     )
+
+
+WATERMARK = f"streamgauge_vertex_current_input_watermark_timestamp_seconds{{{VERTEX}}}"
+
+
+@pytest.mark.parametrize(
+    ("watermarks", "told"),
+    [
+        ((1_500, 2_500), [f"{WATERMARK} 1.5"]),
+        ((1_500, None), [f"{WATERMARK} 1.5"]),
+        ((-(2**63), 2_500), []),
+        ((1_500, 2**63 - 1), [f"{WATERMARK} 1.5"]),
+        ((2**63 - 1, 2**63 - 1), []),
+        ((0, 5), [f"{WATERMARK} 0.0"]),
+        ((float("inf"), 1e300), []),
+    ],
+    ids=["least", "one unknown", "one has none", "one has ended", "end of input", "1970", "no time"],
+)
+def test_watermark_is_told_where_it_is_a_time(states: Any, watermarks: tuple[Any, ...], told: list[str]) -> None:
+    """The least of a vertex, in seconds; neither Long.MIN_VALUE nor Long.MAX_VALUE becomes a year."""
+    columns = {names.CURRENT_INPUT_WATERMARK: states.column(*watermarks)}
+    rendered = text(states, states.job(states.vertex(columns=columns)))
+    assert lines(rendered, "streamgauge_vertex_current_input_watermark") == told
+
+
+def test_watermarks_of_subtasks_are_told_each_where_they_are_times(states: Any) -> None:
+    """As with all of them together."""
+    columns = {names.CURRENT_INPUT_WATERMARK: states.column(1_500, -(2**63), 2**63 - 1)}
+    rendered = text(states, states.job(states.vertex(3, columns=columns)), by_subtask=True)
+    assert lines(rendered, "streamgauge_vertex_current_input_watermark") == [
+        f'{WATERMARK[:-1]},subtask="0"}} 1.5',
+    ]

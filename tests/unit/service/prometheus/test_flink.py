@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from collector.taps import Taps
 from service.prometheus.flink import expose, filtered
 from streamgauge import names
 
@@ -51,6 +52,34 @@ def test_rendered_bytes_of_a_task_and_its_operator(states: Any) -> None:
         "numRecordsOut (scope: taskmanager_job_task_operator)\n"
         "# TYPE flink_taskmanager_job_task_operator_numRecordsOut gauge\n"
         f"flink_taskmanager_job_task_operator_numRecordsOut{{{task(1, host='', tm_id='', attempt=2)},{operator}}} 7\n"
+    )
+
+
+def test_rendered_bytes_of_splits_and_histograms(states: Any) -> None:
+    """A split's id is a label and its group part of the name, as of Flink's; a histogram is a summary of subtask 0."""
+    columns = {names.SPLIT_CURRENT_WATERMARK: [-(2**63), 9], names.SPLIT_IDLE: [None, 0]}
+    tap = states.tap("p 1", "2", columns=columns, by_subtask=True)
+    held = Taps((tap,), {(f"{0:032x}", names.TIMER_LATENESS): states.buckets(10, 20, 90)})
+    job = states.job(states.vertex(operators={"Map": {}, "Sink: x": {}}, taps=held))
+    rendered = text(states, job, states.app(states.executor("app-1-0")))
+    tasks = [f'{task(index, host="", tm_id="")},operator_id="{0:032x}",operator_name="Map"' for index in (0, 1)]
+    scope = "taskmanager_job_task_operator"
+    figures = {"0.5": 20.0, "0.75": 20.0, "0.95": 90.0, "0.98": 90.0, "0.99": 90.0, "0.999": 90.0}
+    assert rendered[rendered.index(f"# HELP flink_{scope}") :] == (
+        f"# HELP flink_{scope}_split_watermark_currentWatermark "
+        f"currentWatermark (scope: {scope}_split_watermark)\n"
+        f"# TYPE flink_{scope}_split_watermark_currentWatermark gauge\n"
+        f'flink_{scope}_split_watermark_currentWatermark{{{tasks[0]},split="p_1"}} -9223372036854775808\n'
+        f'flink_{scope}_split_watermark_currentWatermark{{{tasks[1]},split="2"}} 9\n'
+        f"# HELP flink_{scope}_split_isIdle isIdle (scope: {scope}_split)\n"
+        f"# TYPE flink_{scope}_split_isIdle gauge\n"
+        f'flink_{scope}_split_isIdle{{{tasks[1]},split="2"}} 0\n'
+        f"# HELP flink_{scope}_timerLateness timerLateness (scope: {scope})\n"
+        f"# TYPE flink_{scope}_timerLateness summary\n"
+        + "".join(
+            f'flink_{scope}_timerLateness{{{tasks[0]},quantile="{rank}"}} {value}\n' for rank, value in figures.items()
+        )
+        + f"flink_{scope}_timerLateness_count{{{tasks[0]}}} 3.0\n"
     )
 
 
