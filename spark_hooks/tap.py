@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -13,16 +13,15 @@ from pyspark.sql.types import ByteType, IntegerType, LongType, ShortType, String
 
 from spark_hooks.durations import duration_ms
 from spark_hooks.tap_plan import Plan
-from spark_hooks.tap_rows import MAX_SPLIT_CHARS, MAX_SPLITS, NAME, NEGATIVE_DELAY, PREFIX, Options
+from spark_hooks.tap_rows import DELAY_BUCKETS, MAX_SPLIT_CHARS, MAX_SPLITS, NAME, PREFIX, Options
 from streamgauge import SOURCE_SPLIT
 from streamgauge.errors import TapError
 
 DEFAULT_SPLITS = 16
 
-DELAY_BINS = 320
-"""More than there are buckets of delays, so that Spark's histogram puts no two of them together."""
+DELAY_BINS = 720
+"""More than a long has buckets of delays, so that Spark's histogram puts no two of them together."""
 
-_EXACT_BITS, _LARGEST_BITS = 5, 22
 _LONGS = range(-(2**63), 2**63)
 _LISTED = 20
 
@@ -190,6 +189,7 @@ def _type(df: Any, argument: str, value: Any) -> Any:
 
 
 def _column(value: Any) -> Any:
+    """Return a column by its name; a Column, and nothing, as they are."""
     return f.col(value) if isinstance(value, str) else value
 
 
@@ -221,19 +221,35 @@ def _check_plan(df: Any, name: str, asked: _Asked) -> None:
 
 
 def _observed(df: Any, name: str, asked: _Asked) -> Any:
-    helpers: list[str] = []
-    if asked.by_source:
-        # Spark does not aggregate what is not deterministic, unless it is a column.
-        helpers.append(_free(df, "split"))
-        tapped = df.select("*", f.spark_partition_id().alias(helpers[0]))
-        asked = _Asked(asked.event_time, asked.ingest_time, f"`{helpers[0]}`", asked.splits, asked.options)
-    else:
-        tapped = df
+    helpers: dict[str, Any] = {}
+    frame = df
+    columns = _Columns(
+        _column(asked.event_time), f.spark_partition_id() if asked.by_source else _column(asked.partition)
+    )
+    if asked.ingest_time is not None:
+        columns = replace(columns, ingest_time=_column(asked.ingest_time), delay=_bucket(_column(asked.ingest_time)))
+    if (asked.by_source or asked.ingest_time is not None) and not _aggregates_anything(df):
+        if asked.by_source:
+            helpers[_free(df, "split")] = columns.partition
+            columns = replace(columns, partition=f.col(_free(df, "split")))
+        if asked.ingest_time is not None:
+            helpers[_free(df, "delay")] = columns.delay
+            columns = replace(columns, delay=f.col(_free(df, "delay")))
+        frame = df.select("*", *(column.alias(helper) for helper, column in helpers.items()))
     try:
-        observed = tapped.observe(PREFIX + name, *_aggregates(asked))
+        observed = frame.observe(PREFIX + name, *_aggregates(asked, columns))
     except AnalysisException as error:
         raise TapError(f"tap(name={name!r}): Spark cannot aggregate these columns. {_reason(error)}") from error
     return observed.drop(*helpers) if helpers else observed
+
+
+def _aggregates_anything(df: Any) -> bool:
+    """Return whether Spark's `observe()` takes what differs between tasks or batches; 3.5 wants a column."""
+    try:
+        df.observe(PREFIX, f.max(f.spark_partition_id())).schema  # noqa: B018
+    except AnalysisException:
+        return False
+    return True
 
 
 def _free(df: Any, noun: str) -> str:
@@ -245,46 +261,42 @@ def _free(df: Any, noun: str) -> str:
     return name
 
 
-def _aggregates(asked: _Asked) -> Iterator[Any]:
+@dataclass(frozen=True)
+class _Columns:
+    """What is aggregated; None where it was not asked for."""
+
+    event_time: Any
+    partition: Any
+    ingest_time: Any = None
+    delay: Any = None
+
+
+def _aggregates(asked: _Asked, columns: _Columns) -> Iterator[Any]:
+    # A row costs some 10 ns for each aggregate, so there are no more than needed; the greatest timestamp is turned into
+    # milliseconds once a batch instead of every timestamp.
     yield f.lit(msgspec.json.encode(asked.options).decode()).alias("options")
     yield f.count(f.lit(1)).alias("rows")
-    if asked.event_time is not None:
-        event_ms = f.unix_millis(_column(asked.event_time))
-        yield f.min(event_ms).alias("event_min")
-        yield f.max(event_ms).alias("event_max")
-        if asked.splits:
-            yield from _of_splits(_column(asked.partition), asked.splits, event_ms)
-    if asked.ingest_time is not None:
-        delay = f.unix_millis(f.current_timestamp()) - f.unix_millis(_column(asked.ingest_time))
-        yield f.min(delay).alias("delay_min")
-        yield f.max(delay).alias("delay_max")
-        yield f.histogram_numeric(_bucket(delay), f.lit(DELAY_BINS)).alias("delays")
-
-
-def _of_splits(partition: Any, splits: Sequence[int | str], event_ms: Any) -> Iterator[Any]:
-    yield f.count(f.when(partition.isNotNull(), event_ms)).alias("split_rows")
-    for number, split in enumerate(splits):
-        of_split = f.when(partition == split, event_ms)
+    if columns.event_time is not None:
+        yield f.unix_millis(f.min(columns.event_time)).alias("event_min")
+        yield f.unix_millis(f.max(columns.event_time)).alias("event_max")
+    if asked.splits:
+        yield f.count(f.when(columns.partition.isNotNull(), columns.event_time)).alias("split_rows")
+    for number, split in enumerate(asked.splits):
+        of_split = f.when(columns.partition == split, columns.event_time)
         yield f.count(of_split).alias(f"rows_{number}")
-        yield f.min(of_split).alias(f"min_{number}")
-        yield f.max(of_split).alias(f"max_{number}")
+        yield f.unix_millis(f.min(of_split)).alias(f"min_{number}")
+        yield f.unix_millis(f.max(of_split)).alias(f"max_{number}")
+    if columns.ingest_time is not None:
+        yield f.count(columns.ingest_time).alias("ingest_rows")
+        yield f.histogram_numeric(columns.delay, f.lit(DELAY_BINS)).alias("delays")
 
 
-def _bucket(delay: Any) -> Any:
+def _bucket(ingest_time: Any) -> Any:
     """
-    Return the middle of a delay's bucket: exact below 32 ms, then 16 buckets for each power of two.
+    Return the bucket of a delay; null below 1 ms.
 
-    A tree of comparisons: a logarithm costs more.
+    The trigger's time stands in a histogram's input alone, which Spark does not compile: code that it stands in is
+    other code in every batch, and would be compiled anew.
     """
-
-    def tree(low: int, high: int) -> Any:
-        if low < high:
-            middle = (low + high) // 2
-            return f.when(delay < (1 << middle), tree(low, middle)).otherwise(tree(middle + 1, high))
-        if low == _EXACT_BITS:
-            return delay
-        half = 1 << (low - _EXACT_BITS - 1)
-        return delay.bitwiseAND(-2 * half).bitwiseOR(half)
-
-    inside = f.when(delay < (1 << _LARGEST_BITS), tree(_EXACT_BITS, _LARGEST_BITS)).otherwise(1 << _LARGEST_BITS)
-    return f.when(delay < 0, NEGATIVE_DELAY).otherwise(inside)
+    delay_ms = f.unix_millis(f.current_timestamp()) - f.unix_millis(ingest_time)
+    return (f.ln(delay_ms) * DELAY_BUCKETS).cast("int")

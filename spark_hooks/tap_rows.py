@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -21,11 +23,13 @@ MAX_SPLITS = 64
 MAX_SPLIT_CHARS = 200
 """Of a split's name."""
 
-NEGATIVE_DELAY = -1
-"""Stands for every delay below 0, of records whose clock is ahead of the driver's."""
+DELAY_BUCKETS = 16
+"""Of delays, for each factor of e: bucket b holds those from e^(b/16) ms to just below e^((b+1)/16) ms."""
 
 _MAX_OPTIONS_CHARS = 100_000
-_MAX_DELAYS = 1000
+_MAX_BINS = 1000
+# A long of milliseconds has no more.
+_BUCKETS = range(64 * DELAY_BUCKETS)
 _MAX_COUNT = 2**53
 _LONG = range(-(2**63), 2**63)
 
@@ -78,9 +82,8 @@ class TapRow:
         event_min_ms, event_max_ms: Unix time; None where no row has an event time.
         splits: Those that are watched, in the tap's order, those without rows included.
         unwatched: Rows with an event time and a split that is not watched.
-        delays: Delay from ingest to the batch's trigger, ms → rows. A delay stands for those next to it: exact below
-            32 ms, else within 3.2 %; NEGATIVE_DELAY for all below 0, 2²² for all from there on.
-        delay_min_ms, delay_max_ms: Exact; None where no row has an ingest time. May be negative.
+        delays: Delay from ingest to the batch's trigger, ms → rows. A delay stands for those next to it: it is exact
+            below 20 ms, else within 1 ms or 3.2 %; 0 stands for all below, too, of clocks ahead of the driver's.
     """
 
     name: str
@@ -95,8 +98,6 @@ class TapRow:
     splits: tuple[SplitRow, ...]
     unwatched: int
     delays: Mapping[int, int]
-    delay_min_ms: int | None
-    delay_max_ms: int | None
 
 
 def tap_rows(observed: Mapping[str, object]) -> Iterator[TapRow]:
@@ -135,10 +136,7 @@ def _read(name: str, row: Mapping[str, object]) -> TapRow:
     splits = tuple(_split(row, index, split) for index, split in enumerate(options.splits))
     unwatched = (_count(row.get("split_rows")) if splits else 0) - sum(split.rows for split in splits)
     _demand(unwatched >= 0)
-    delays = _delays(row.get("delays")) if options.ingest_time else {}
-    _demand(all(delay >= NEGATIVE_DELAY for delay in delays))
     event_min_ms, event_max_ms = _range(row, "event_min", "event_max") if options.event_time else (None, None)
-    delay_min_ms, delay_max_ms = _range(row, "delay_min", "delay_max") if options.ingest_time else (None, None)
     return TapRow(
         name=name,
         event_time=options.event_time,
@@ -151,9 +149,7 @@ def _read(name: str, row: Mapping[str, object]) -> TapRow:
         event_max_ms=event_max_ms,
         splits=splits,
         unwatched=unwatched,
-        delays=delays,
-        delay_min_ms=delay_min_ms,
-        delay_max_ms=delay_max_ms,
+        delays=_delays(row) if options.ingest_time else {},
     )
 
 
@@ -189,19 +185,28 @@ def _range(row: Mapping[str, object], least: str, greatest: str) -> tuple[int, i
     return low, high
 
 
-def _delays(bins: object) -> dict[int, int]:
-    """Return a histogram of Spark's, delay → rows; where parts of it were put together a delay may come repeatedly."""
-    found: dict[int, int] = {}
-    if bins is None:
-        return found
-    if not isinstance(bins, list) or len(bins) > _MAX_DELAYS:
+def _delays(row: Mapping[str, object]) -> dict[int, int]:
+    """Return delay → rows. Spark's histogram has those from 1 ms on, and may list a bucket repeatedly."""
+    bins = row.get("delays") or []
+    if not isinstance(bins, list) or len(bins) > _MAX_BINS:
         raise _Malformed
+    found: Counter[int] = Counter()
     for each in bins:
         if not isinstance(each, dict):
             raise _Malformed
-        delay = _whole(each.get("x"))
-        found[delay] = _count(found.get(delay, 0) + _whole(each.get("y")))
-    return found
+        found[_delay_ms(_whole(each.get("x")))] += _count(_whole(each.get("y")))
+    early = _count(row.get("ingest_rows")) - found.total()
+    _demand(early >= 0)
+    if early:
+        found[0] = early
+    return dict(found)
+
+
+def _delay_ms(bucket: int) -> int:
+    """Return the middle of the whole milliseconds in a bucket."""
+    _demand(bucket in _BUCKETS)
+    least, beyond = (math.ceil(math.exp(edge / DELAY_BUCKETS)) for edge in (bucket, bucket + 1))
+    return max(least, (least + beyond - 1) // 2)
 
 
 def _whole(value: object) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_hooks.tap_rows import PREFIX, Options, SplitRow, TapRow, tap_rows, users
+from spark_hooks.tap_rows import DELAY_BUCKETS, PREFIX, Options, SplitRow, TapRow, tap_rows, users
 
 OPTIONS: dict[str, Any] = {
     "version": 1,
@@ -29,9 +30,8 @@ ROW: dict[str, Any] = {
     "min_0": 1_000,
     "max_0": 5_000,
     "rows_1": 0,
-    "delay_min": -3,
-    "delay_max": 70,
-    "delays": [{"x": -1, "y": 1.0}, {"x": 31, "y": 2.0}, {"x": 31.0, "y": 3.0}, {"x": 69, "y": 1}],
+    "ingest_rows": 8,
+    "delays": [{"x": 0, "y": 1.0}, {"x": 67, "y": 2.0}, {"x": 67.0, "y": 3.0}, {"x": 110, "y": 1}],
 }
 
 
@@ -60,9 +60,7 @@ def test_row_tells_everything() -> None:
             event_max_ms=9_000,
             splits=(SplitRow("a", 4, 1_000, 5_000), SplitRow("b", 0, None, None)),
             unwatched=2,
-            delays={-1: 1, 31: 5, 69: 1},
-            delay_min_ms=-3,
-            delay_max_ms=70,
+            delays={0: 1, 1: 1, 68: 5, 999: 1},
         )
     ]
 
@@ -70,7 +68,7 @@ def test_row_tells_everything() -> None:
 def test_batch_without_rows_has_no_times() -> None:
     """Spark tells null, or nothing."""
     told = row("delays", rows=0, event_min=None, event_max=None, split_rows=0, rows_0=0, min_0=None, max_0=None)
-    told |= {"delay_min": None, "delay_max": None}
+    told |= {"ingest_rows": 0}
     (found,) = read(told)
     assert (found.rows, found.event_min_ms, found.event_max_ms, found.unwatched, found.delays) == (0, None, None, 0, {})
     assert found.splits == (SplitRow("a", 0, None, None), SplitRow("b", 0, None, None))
@@ -88,6 +86,15 @@ def test_options_read_what_they_write() -> None:
     options = Options(**{**OPTIONS, "splits": ("a", "b")})
     (found,) = read(row(options={"splits": list(options.splits)}))
     assert tuple(split.name for split in found.splits) == options.splits
+
+
+@pytest.mark.parametrize("delay_ms", [1, 2, 3, 5, 10, 19, 20, 31, 100, 999, 12_345, 3_600_000, 10**9, 2**62])
+def test_a_delay_is_told_within_its_bucket(delay_ms: int) -> None:
+    """Exact below 20 ms, else within 1 ms or 3.2 %, however long it is."""
+    bucket = int(math.log(delay_ms) * DELAY_BUCKETS)
+    (found,) = read(row(ingest_rows=1, delays=[{"x": bucket, "y": 1.0}]))
+    (told,) = found.delays
+    assert abs(told - delay_ms) <= (0 if delay_ms < 20 else max(1, 0.032 * delay_ms))
 
 
 MALFORMED = {
@@ -125,6 +132,8 @@ MALFORMED = {
     "times of a split without rows": row(min_1=1, max_1=1),
     "a split without rows told": row("rows_1"),
     "more rows of splits than there are": row(split_rows=3),
+    "no ingest rows": row("ingest_rows"),
+    "more delays than ingest rows": row(ingest_rows=6),
     "delays of another kind": row(delays={"x": 1, "y": 1}),
     "delays as text": row(delays="31"),
     "a delay of another kind": row(delays=[31]),
@@ -133,9 +142,10 @@ MALFORMED = {
     "infinite count": row(delays=[{"x": 31, "y": float("inf")}]),
     "half a count": row(delays=[{"x": 31, "y": 0.5}]),
     "a count below none": row(delays=[{"x": 31, "y": -1.0}]),
-    "a delay below all": row(delays=[{"x": -2, "y": 1.0}]),
+    "a delay below all": row(delays=[{"x": -1, "y": 1.0}]),
     "a huge delay": row(delays=[{"x": 1e300, "y": 1.0}]),
-    "a huge count": row(delays=[{"x": 31, "y": 2**53}, {"x": 31, "y": 1}]),
+    "a huge bucket": row(delays=[{"x": 64 * 16, "y": 1.0}]),
+    "a huge count": row(delays=[{"x": 31, "y": 2**53 + 1}]),
     "too many delays": row(delays=[{"x": delay, "y": 1} for delay in range(1001)]),
 }
 
