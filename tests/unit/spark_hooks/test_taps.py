@@ -152,6 +152,14 @@ def test_late_is_what_is_behind_the_watermark_of_the_batch_before() -> None:
     assert told(tap(again).columns, ("a",))[names.SPLIT_RECORDS_AT_RISK] == {"a": 1}
 
 
+def test_nothing_is_late_before_there_is_a_watermark() -> None:
+    """Spark says 0 then, which is a time of its own in 1970; records may be older."""
+    driver = Tapped()
+    for at_ms in (0, 1000):
+        driver.batch(at_ms, row({"a": (1, -5, -5)}, ("a",)), watermark_ms=0)
+    assert told(tap(driver).columns, ("a",))[names.SPLIT_RECORDS_AT_RISK] == {"a": 0}
+
+
 def test_delays_are_to_the_trigger_and_to_the_batchs_end() -> None:
     """Spark fixes a batch's time when it has asked its sources: from there on, not from the trigger's beginning."""
     driver = Tapped()
