@@ -221,16 +221,20 @@ def _check_plan(df: Any, name: str, asked: _Asked) -> None:
 
 
 def _observed(df: Any, name: str, asked: _Asked) -> Any:
-    helpers: list[str] = []
+    # Spark does not aggregate what is not deterministic, unless it is a column; before 4 the trigger's time is not.
+    helpers: dict[str, Any] = {}
+    trigger = f.current_timestamp()
     if asked.by_source:
-        # Spark does not aggregate what is not deterministic, unless it is a column.
-        helpers.append(_free(df, "split"))
-        tapped = df.select("*", f.spark_partition_id().alias(helpers[0]))
-        asked = _Asked(asked.event_time, asked.ingest_time, f"`{helpers[0]}`", asked.splits, asked.options)
-    else:
-        tapped = df
+        split = _free(df, "split")
+        helpers[split] = f.spark_partition_id()
+        asked = _Asked(asked.event_time, asked.ingest_time, f"`{split}`", asked.splits, asked.options)
+    if asked.ingest_time is not None and df.sparkSession.version.startswith("3."):
+        column = _free(df, "trigger")
+        helpers[column] = trigger
+        trigger = f.col(column)
+    tapped = df.select("*", *(made.alias(name) for name, made in helpers.items())) if helpers else df
     try:
-        observed = tapped.observe(PREFIX + name, *_aggregates(asked))
+        observed = tapped.observe(PREFIX + name, *_aggregates(asked, trigger))
     except AnalysisException as error:
         raise TapError(f"tap(name={name!r}): Spark cannot aggregate these columns. {_reason(error)}") from error
     return observed.drop(*helpers) if helpers else observed
@@ -245,7 +249,7 @@ def _free(df: Any, noun: str) -> str:
     return name
 
 
-def _aggregates(asked: _Asked) -> Iterator[Any]:
+def _aggregates(asked: _Asked, trigger: Any) -> Iterator[Any]:
     yield f.lit(msgspec.json.encode(asked.options).decode()).alias("options")
     yield f.count(f.lit(1)).alias("rows")
     if asked.event_time is not None:
@@ -255,7 +259,7 @@ def _aggregates(asked: _Asked) -> Iterator[Any]:
         if asked.splits:
             yield from _of_splits(_column(asked.partition), asked.splits, event_ms)
     if asked.ingest_time is not None:
-        delay = f.unix_millis(f.current_timestamp()) - f.unix_millis(_column(asked.ingest_time))
+        delay = f.unix_millis(trigger) - f.unix_millis(_column(asked.ingest_time))
         yield f.min(delay).alias("delay_min")
         yield f.max(delay).alias("delay_max")
         yield f.histogram_numeric(_bucket(delay), f.lit(DELAY_BINS)).alias("delays")
