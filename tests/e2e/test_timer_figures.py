@@ -32,7 +32,7 @@ from tests.e2e.event_log import EventLog
 from tests.e2e.figures import settings
 from tests.e2e.test_accumulators import ROCKSDB
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 START_S = 1_767_225_600
 """2026-01-01; all that follows is seconds since then."""
