@@ -131,7 +131,7 @@ class Pipeline:
 
     def column(self, place: int, metric: str) -> list[float]:
         vertex = list(self.job.graph.vertices.values())[place]
-        [found] = [told for group in groups(vertex, 0) for told in group.columns() if told.metric == metric]
+        [found] = [told for group in groups(vertex) for told in group.columns() if told.metric == metric]
         return found.values.tolist()
 
 
@@ -210,12 +210,12 @@ def test_before_the_first_tick_what_readers_want_is_not_a_number() -> None:
     execution = found.begin(0)
     found.run_stage(execution, 0, 0, 1000, 1000)
     vertex = next(iter(found.job.graph.vertices.values()))
-    told = {each.metric: each for group in groups(vertex, 0) if group.name == "time" for each in group.columns()}
+    told = {each.metric: each for group in groups(vertex) if group.name == "time" for each in group.columns()}
     assert told.keys() == {names.BUSY_TIME, names.BACK_PRESSURED_TIME}
     assert all(str(each.values.tolist()) == "[nan, nan]" for each in told.values())
     found.until(5000)
     found.run_stage(execution, 0, 5000, 100, 100, 100)
-    told = {each.metric: each for group in groups(vertex, 0) if group.name == "time" for each in group.columns()}
+    told = {each.metric: each for group in groups(vertex) if group.name == "time" for each in group.columns()}
     assert str(told[names.BUSY_TIME].values.tolist()[2]) == "nan"
     for metric in (names.IDLE_TIME, names.BACK_PRESSURED_TIME, names.SLOT_WAIT_TIME, names.ACCUMULATED_IDLE_TIME):
         present = told[metric].present
