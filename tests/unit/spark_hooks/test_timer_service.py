@@ -319,3 +319,21 @@ def test_what_streamgauge_does_not_have_is_said_as_ever() -> None:
     """A name that is none raises what any module would."""
     with pytest.raises(AttributeError, match="module 'streamgauge' has no attribute 'timer_service'"):
         _ = streamgauge.timer_service
+
+
+def test_a_timer_that_is_deleted_and_registered_again_goes_to_the_end() -> None:
+    """Timers of one timestamp fire as they were registered, last of all the one that came back."""
+    again = [Op(False, "a", 40), Op(True, "a", 40)]
+    processor = Scripted("EventTime", True, {(repr(("k",)), "", 40): again})
+    rows = [Op(True, name, 40) for name in ("", "a", "b")]
+    out = SparkTimers(processor, True).batch([(("k",), rows)], 50)[1]
+    assert [timer.namespace for timer in out] == ["", "b", "a"]
+
+
+def test_a_timer_whose_namespaces_are_all_deleted_leaves_no_state() -> None:
+    """Nor does one that has only the plain namespace left: it is as if it had never had another."""
+    spark = SparkTimers(Scripted("EventTime", True, {}), True)
+    both = [Op(True, "", 60), Op(True, "a", 60), Op(True, "b", 70)]
+    spark.batch([(("k",), [*both, Op(False, "a", 60), Op(False, "b", 70)])], 50)
+    assert spark.states["streamgauge_timers"][repr(("k",))] == {}
+    assert spark.timers[repr(("k",))] == {60}
