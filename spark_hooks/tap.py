@@ -284,8 +284,14 @@ def _aggregates(asked: _Asked, columns: _Columns) -> Iterator[Any]:
     for number, split in enumerate(asked.splits):
         of_split = f.when(columns.partition == split, columns.event_time)
         yield f.count(of_split).alias(f"rows_{number}")
-        yield f.unix_millis(f.min(of_split)).alias(f"min_{number}")
-        yield f.unix_millis(f.max(of_split)).alias(f"max_{number}")
+        if asked.by_source:
+            # What is not deterministic may stand in an aggregate, but nothing may stand around that one.
+            of_split_ms = f.when(columns.partition == split, f.unix_millis(columns.event_time))
+            least, greatest = f.min(of_split_ms), f.max(of_split_ms)
+        else:
+            least, greatest = f.unix_millis(f.min(of_split)), f.unix_millis(f.max(of_split))
+        yield least.alias(f"min_{number}")
+        yield greatest.alias(f"max_{number}")
     if columns.ingest_time is not None:
         yield f.count(columns.ingest_time).alias("ingest_rows")
         yield f.histogram_numeric(columns.delay, f.lit(DELAY_BINS)).alias("delays")
@@ -293,10 +299,10 @@ def _aggregates(asked: _Asked, columns: _Columns) -> Iterator[Any]:
 
 def _bucket(ingest_time: Any) -> Any:
     """
-    Return the bucket of a delay; null below 1 ms.
+    Return the bucket of a delay; null of one below 0.
 
     The trigger's time stands in a histogram's input alone, which Spark does not compile: code that it stands in is
     other code in every batch, and would be compiled anew.
     """
     delay_ms = f.unix_millis(f.current_timestamp()) - f.unix_millis(ingest_time)
-    return (f.ln(delay_ms) * DELAY_BUCKETS).cast("int")
+    return (f.ln(delay_ms + 1) * DELAY_BUCKETS).cast("int")

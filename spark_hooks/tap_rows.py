@@ -24,7 +24,10 @@ MAX_SPLIT_CHARS = 200
 """Of a split's name."""
 
 DELAY_BUCKETS = 16
-"""Of delays, for each factor of e: bucket b holds those from e^(b/16) ms to just below e^((b+1)/16) ms."""
+"""Of delays, for each factor of e: bucket b holds those from e^(b/16) − 1 ms to just below e^((b+1)/16) − 1 ms."""
+
+NEGATIVE_DELAY = -1
+"""Stands for every delay below 0: of records whose clock is ahead of the driver's."""
 
 _MAX_OPTIONS_CHARS = 100_000
 _MAX_BINS = 1000
@@ -83,7 +86,7 @@ class TapRow:
         splits: Those that are watched, in the tap's order, those without rows included.
         unwatched: Rows with an event time and a split that is not watched.
         delays: Delay from ingest to the batch's trigger, ms → rows. A delay stands for those next to it: it is exact
-            below 20 ms, else within 1 ms or 3.2 %; 0 stands for all below, too, of clocks ahead of the driver's.
+            below 18 ms, else within 1 ms or 3.2 %; NEGATIVE_DELAY stands for all below 0.
     """
 
     name: str
@@ -186,7 +189,7 @@ def _range(row: Mapping[str, object], least: str, greatest: str) -> tuple[int, i
 
 
 def _delays(row: Mapping[str, object]) -> dict[int, int]:
-    """Return delay → rows. Spark's histogram has those from 1 ms on, and may list a bucket repeatedly."""
+    """Return delay → rows. Spark's histogram has those that are not negative, and may list a bucket repeatedly."""
     bins = row.get("delays") or []
     if not isinstance(bins, list) or len(bins) > _MAX_BINS:
         raise _Malformed
@@ -195,17 +198,17 @@ def _delays(row: Mapping[str, object]) -> dict[int, int]:
         if not isinstance(each, dict):
             raise _Malformed
         found[_delay_ms(_whole(each.get("x")))] += _count(_whole(each.get("y")))
-    early = _count(row.get("ingest_rows")) - found.total()
-    _demand(early >= 0)
-    if early:
-        found[0] = early
+    negative = _count(row.get("ingest_rows")) - sum(found.values())
+    _demand(negative >= 0)
+    if negative:
+        found[NEGATIVE_DELAY] = negative
     return dict(found)
 
 
 def _delay_ms(bucket: int) -> int:
     """Return the middle of the whole milliseconds in a bucket."""
     _demand(bucket in _BUCKETS)
-    least, beyond = (math.ceil(math.exp(edge / DELAY_BUCKETS)) for edge in (bucket, bucket + 1))
+    least, beyond = (math.ceil(math.exp(edge / DELAY_BUCKETS)) - 1 for edge in (bucket, bucket + 1))
     return max(least, (least + beyond - 1) // 2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Literal
@@ -15,7 +16,7 @@ from spark_hooks.frames import Frames
 from spark_hooks.job import Job
 from spark_hooks.records import PlanNode
 from spark_hooks.redaction import Redaction
-from spark_hooks.tap_rows import PREFIX, SplitRow, TapRow
+from spark_hooks.tap_rows import DELAY_BUCKETS, PREFIX, SplitRow, TapRow
 from streamgauge import wire
 from streamgauge.clock import ManualClock
 from tests.unit.spark_hooks.spark_events import (
@@ -62,8 +63,6 @@ def row(
         splits=tuple(SplitRow(each, *seen.get(each, (0, None, None))) for each in splits) if by else (),
         unwatched=unwatched,
         delays=delays or {},
-        delay_min_ms=min(delays or (), default=None),
-        delay_max_ms=max(delays or (), default=None),
     )
 
 
@@ -85,8 +84,9 @@ def observed(found: TapRow) -> dict[str, object]:
         for place, split in enumerate(found.splits):
             told |= {f"rows_{place}": split.rows, f"min_{place}": split.min_ms, f"max_{place}": split.max_ms}
     if found.ingest_time:
-        told |= {"delay_min": found.delay_min_ms, "delay_max": found.delay_max_ms}
-        told["delays"] = [{"x": ms, "y": float(rows)} for ms, rows in found.delays.items()]
+        told["ingest_rows"] = sum(found.delays.values())
+        buckets = ((int(math.log(ms + 1) * DELAY_BUCKETS), rows) for ms, rows in found.delays.items() if ms >= 0)
+        told["delays"] = [{"x": bucket, "y": float(rows)} for bucket, rows in buckets]
     return {PREFIX + found.name: told}
 
 
