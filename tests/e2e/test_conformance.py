@@ -31,12 +31,15 @@ def walked(attached: SparkSession, rest: Rest, tmp_path_factory: pytest.TempPath
 
 
 def _settled(walk: Walk, recording: Recording) -> list[Difference]:
-    """Ask again where a list is empty that a task which runs just then would fill: between batches none runs."""
+    """
+    Ask again where a list is empty that a task which runs just then would fill: between batches none runs. And where a
+    vertex is so new that nobody has looked yet at how busy it is.
+    """
     deadline = time.monotonic() + SETTLED_S
     while True:
         found = walk.differences(recording)
-        empty = any(each.here == "empty" for each in unlisted(recording, found))
-        if not empty or time.monotonic() > deadline:
+        early = any(each.here in ("empty", "not finite") for each in unlisted(recording, found))
+        if not early or time.monotonic() > deadline:
             return found
         time.sleep(0.1)
 
