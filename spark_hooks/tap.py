@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -221,21 +221,19 @@ def _check_plan(df: Any, name: str, asked: _Asked) -> None:
 
 
 def _observed(df: Any, name: str, asked: _Asked) -> Any:
-    helpers: dict[str, Any] = {}
-    frame = df
-    columns = _Columns(
-        _column(asked.event_time), f.spark_partition_id() if asked.by_source else _column(asked.partition)
-    )
+    differing: dict[str, Any] = {}
+    if asked.by_source:
+        differing["partition"] = f.spark_partition_id()
     if asked.ingest_time is not None:
-        columns = replace(columns, ingest_time=_column(asked.ingest_time), delay=_bucket(_column(asked.ingest_time)))
-    if (asked.by_source or asked.ingest_time is not None) and not _aggregates_anything(df):
-        if asked.by_source:
-            helpers[_free(df, "split")] = columns.partition
-            columns = replace(columns, partition=f.col(_free(df, "split")))
-        if asked.ingest_time is not None:
-            helpers[_free(df, "delay")] = columns.delay
-            columns = replace(columns, delay=f.col(_free(df, "delay")))
-        frame = df.select("*", *(column.alias(helper) for helper, column in helpers.items()))
+        differing["delay"] = _bucket(_column(asked.ingest_time))
+    frame, helpers = df, []
+    if differing and not _aggregates_anything(df):
+        helpers = [_free(df, noun) for noun in differing]
+        named = zip(differing.values(), helpers, strict=True)
+        frame = df.select("*", *(column.alias(helper) for column, helper in named))
+        differing = dict(zip(differing, map(f.col, helpers), strict=True))
+    partition = differing.get("partition", _column(asked.partition))
+    columns = _Columns(_column(asked.event_time), partition, _column(asked.ingest_time), differing.get("delay"))
     try:
         observed = frame.observe(PREFIX + name, *_aggregates(asked, columns))
     except AnalysisException as error:
@@ -244,7 +242,7 @@ def _observed(df: Any, name: str, asked: _Asked) -> Any:
 
 
 def _aggregates_anything(df: Any) -> bool:
-    """Return whether Spark's `observe()` takes what differs between tasks or batches; 3.5 wants a column."""
+    """Return whether Spark's `observe()` takes what differs between tasks or batches; 3.5 wants it as a column."""
     try:
         df.observe(PREFIX, f.max(f.spark_partition_id())).schema  # noqa: B018
     except AnalysisException:
@@ -267,8 +265,8 @@ class _Columns:
 
     event_time: Any
     partition: Any
-    ingest_time: Any = None
-    delay: Any = None
+    ingest_time: Any
+    delay: Any
 
 
 def _aggregates(asked: _Asked, columns: _Columns) -> Iterator[Any]:
