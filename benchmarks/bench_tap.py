@@ -3,8 +3,8 @@ What a tap costs: the throughput of a stateless query with a tap in it over that
 
 Files of JSON records, as a topic's would be, are filtered, projected, tapped and written into nothing. The tap stands
 behind the filter: before it, it would keep Spark from filtering in the source, and that would be measured instead. Bare
-and tapped runs take turns in one driver, in an order drawn with a fixed seed for each round. Promise: with an event time
-and a few splits, at least 95 % of the bare throughput. From the root of the project: `python -m benchmarks.bench_tap`.
+and tapped runs take turns in one driver, in an order drawn with a fixed seed for each round. Promise: with an event
+time and a few splits, at least 95 % of the bare throughput. From the root: `python -m benchmarks.bench_tap`.
 """
 
 from __future__ import annotations
