@@ -93,7 +93,8 @@ def test_blocks_wait_for_readers_and_are_gone_in_the_end(skewed: Any) -> None:
     lengths = values(source, names.OUTPUT_BUFFERS + names.OUTPUT_QUEUE_LENGTH)
     assert lengths == values(source, names.OLD_BUFFERS + names.OUTPUT_QUEUE_LENGTH)
     steps = [told for told, _ in groupby(lengths)]
-    whole = steps.index([3] * 6)
+    # All have written; on a busy machine a reader may have finished before anybody looked.
+    whole = next(place for place, told in enumerate(steps) if all(told))
     assert any({0, 3} == set(told) for told in steps[:whole]), steps
     assert all({0, 3} >= set(told) for told in steps[:whole]), steps
     assert all(now >= then for one, other in pairwise(steps[: whole + 1]) for then, now in zip(one, other, strict=True))
