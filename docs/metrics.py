@@ -203,8 +203,9 @@ It is of the whole run and of all subtasks together, and so stands at subtask 0;
 belongs to no subtask.
 
 `/metrics` has base units: seconds, bytes, ratios of 0 to 1. A counter of a vertex is the sum over its subtasks there,
-a gauge the greatest, a watermark the least; `?granularity=subtask` gives each subtask a series, with the label
-`subtask`. A watermark is not told before there is one and at the end of input. It has besides
+and so are timers that wait; any other gauge is the greatest, a watermark the least. `?granularity=subtask` gives each
+subtask a series, with the label `subtask`. A watermark is not told before there is one and at the end of input. It has
+besides
 `streamgauge_job_state{state}`, 1 for the state that the job is in and 0 for the others;
 `streamgauge_vertex_bottleneck`, 1 for the vertex that holds a backlogged job up (`/jobs/:jobid` names it too); of
 each split, with the labels `tap` and `split`,

@@ -173,7 +173,7 @@ def example_requests(url: str, get: Callable[[str], Any]) -> list[str]:
         None before all queries have read and ended a batch: only then Spark has told of taps and timers.
     """
     overview = get(f"{url}/jobs/overview") or {"jobs": []}
-    jobs = [f"{url}/jobs/{job['jid']}" for job in overview["jobs"] if job["state"] == "RUNNING"]
+    jobs = [f"{url}/jobs/{job['jid']}" for job in overview["jobs"] if job["state"] in ("RUNNING", "RESTARTING")]
     vertices = {job: _vertices(job, get) for job in jobs}
     busiest = [_busiest(each, get) for each in vertices.values()]
     if not busiest or None in busiest or not all(_has_ended_a_batch(job, get) for job in jobs):

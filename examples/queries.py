@@ -49,7 +49,7 @@ TIMER_SETTINGS = {
 }
 """Timers live in RocksDB only. Each partition is served by a Python worker, and there are two cores."""
 
-STARTS = 3
+STARTS = 5
 """How often a query is started that fails before it has ended a batch."""
 
 

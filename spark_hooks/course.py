@@ -207,5 +207,6 @@ class Course:
         now_ms = self._time.now_ms - self._time.shift_ms
         if self.watermark_ms > NO_WATERMARK_MS:
             self.sources.lag_behind(now_ms - self.watermark_ms)
-        for vertex in self._graph.vertices.values():
-            vertex.watermarks.lag_behind(now_ms)
+        for vertex_id, vertex in self._graph.vertices.items():
+            # What no plan has any more does not fall behind; its watermark stays where it was.
+            vertex.watermarks.lag_behind(now_ms if vertex_id in self._graph.current else None)

@@ -99,19 +99,22 @@ def _mark(operator: Operator, came_ms: int | None, origin_ms: int) -> Mark:
 
 def _origin(graph: Graph, query_ms: int) -> int:
     """
-    Return the query's watermark of this micro-batch: the threshold of what reads withWatermark() without another one.
+    Return the query's watermark of this micro-batch: the threshold of a stateful operator that has none below it.
 
     Its progress tells the same, at its end.
     """
-    fresh: dict[Operator | Vertex, bool | None] = {}
+    marked: set[Operator | Vertex] = set()
     for vertex in graph.vertices:
         for operator in vertex.operators:
-            known = [flag for each in _inputs(operator) if (flag := fresh[each]) is not None]
-            if operator.thresholds is not None and known and all(known):
-                return operator.thresholds.eviction_ms or NO_WATERMARK_MS
-            came = all(known) if known else None
-            fresh[operator] = True if operator.node == ASSIGNER else False if operator.thresholds is not None else came
-        fresh[vertex] = fresh[vertex.operators[-1]]
+            if operator.node == ASSIGNER:
+                marked.add(operator)
+            elif not marked.isdisjoint(_inputs(operator)):
+                # Every operator comes after its inputs, so the first one is such.
+                if operator.thresholds is not None:
+                    return operator.thresholds.eviction_ms or NO_WATERMARK_MS
+                marked.add(operator)
+        if vertex.operators[-1] in marked:
+            marked.add(vertex)
     return query_ms
 
 

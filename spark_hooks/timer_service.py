@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from spark_hooks.key_timers import KeyTimers, TimeMode
@@ -13,7 +13,9 @@ from streamgauge.clock import Clock, SystemClock
 from streamgauge.errors import TimerError
 from streamgauge.keyed_timers import KeyedTimer
 
-TIME_MODES = ("EventTime", "ProcessingTime")
+_CALLBACKS = {"EventTime": "on_event_time", "ProcessingTime": "on_processing_time"}
+"""Time mode → the processor's method."""
+
 LONGEST_NAME = 64
 """Characters of a service's name."""
 
@@ -102,8 +104,8 @@ class TimerService:
             raise TypeError(f"a TimerService's name is text, not {name!r:.40} of type {type(name).__name__}")
         if not 1 <= len(name) <= LONGEST_NAME:
             raise ValueError(f"a TimerService's name has 1 to {LONGEST_NAME} characters, not {len(name)}")
-        if time_mode not in TIME_MODES:
-            raise ValueError(f"time_mode={time_mode!r}, but {' or '.join(map(repr, TIME_MODES))} was expected")
+        if time_mode not in _CALLBACKS:
+            raise ValueError(f"time_mode={time_mode!r}, but {' or '.join(map(repr, _CALLBACKS))} was expected")
         self.name = name
         self.time_mode = time_mode
         self.namespaces = namespaces
@@ -119,20 +121,16 @@ class TimerService:
             processor: Has `on_event_time`, or `on_processing_time` where that is the time mode.
 
         Raises:
-            TimerError: the query's time mode is not the service's.
-            TypeError: the processor has no such method.
+            TimerError: the query's time mode is not the service's; in tasks.
+            TypeError: the processor has no such method; in tasks.
         """
-        told = _told_time_mode()
-        if told is not None and told.lower() != self.time_mode.lower():
-            raise TimerError(
-                f"TimerService({self.name!r}) is of time mode {self.time_mode!r}, but the query's timeMode is "
-                f"{told!r}: a query of Spark's has one time mode, and they must be the same"
-            )
-        name = "on_event_time" if self.time_mode == "EventTime" else "on_processing_time"
-        callback = getattr(processor, name, None)
-        if not callable(callback):
-            raise TypeError(f"{type(processor).__name__} has no method {name}(timer, timers), which timers call")
-        self._callback: Callable[[KeyedTimer[Any, str], KeyTimers], Iterable[Any] | None] = callback
+        from pyspark import TaskContext
+
+        # Spark tries a processor out in the driver too, before the query starts, and tells of whatever it raises there
+        # that a worker crashed. What a task raises is told in its own words.
+        if TaskContext.get() is not None:
+            self._check(processor)
+        self._processor: Any = processor
         self._store = TimerStore(handle, self.namespaces)
         self._counts = TaskCounts(self.name)
         self._turn: KeyTimers | None = None
@@ -180,6 +178,17 @@ class TimerService:
         if due.read_ahead:
             self._fired_ahead.add(repr(key))
 
+    def _check(self, processor: object) -> None:
+        told = _told_time_mode()
+        if told is not None and told.lower() != self.time_mode.lower():
+            raise TimerError(
+                f"TimerService({self.name!r}) is of time mode {self.time_mode!r}, but the query's timeMode is "
+                f"{told!r}: a query of Spark's has one time mode, and they must be the same"
+            )
+        callback = _CALLBACKS[self.time_mode]
+        if not callable(getattr(processor, callback, None)):
+            raise TypeError(f"{type(processor).__name__} has no method {callback}(timer, timers), which timers call")
+
     def _begin(self, values: Any) -> KeyTimers:
         if self._turn is not None:
             self._turn.end()
@@ -197,7 +206,8 @@ class TimerService:
         # Only the callback's own time: between two of its rows the worker does Spark's work.
         begun_ns = self._clock.monotonic_ns()
         try:
-            for row in self._callback(timer, timers) or ():
+            callback = getattr(self._processor, _CALLBACKS[self.time_mode])
+            for row in callback(timer, timers) or ():
                 self._counts.callback_ns += self._clock.monotonic_ns() - begun_ns
                 yield row
                 begun_ns = self._clock.monotonic_ns()

@@ -32,12 +32,12 @@ class VertexWatermarks:
         else:
             self.operators[operator] = mark
 
-    def lag_behind(self, now_ms: int) -> None:
-        """See how far each operator is behind the driver's clock, wall time."""
+    def lag_behind(self, now_ms: int | None) -> None:
+        """See how far each operator is behind the driver's clock, wall time; None for a vertex of no latest plan."""
         self._lags_ms = {
             operator: now_ms - mark.input_ms
             for operator, mark in self.operators.items()
-            if mark.input_ms is not None and mark.input_ms != NO_WATERMARK_MS
+            if now_ms is not None and mark.input_ms is not None and mark.input_ms != NO_WATERMARK_MS
         }
 
     def state(self) -> object:

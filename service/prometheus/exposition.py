@@ -39,8 +39,8 @@ def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
     Args:
         snapshot: What is exposed.
         now_ms: Wall time.
-        by_subtask: A series a subtask; else one a vertex or operator: the sum of a counter, the greatest
-            value of a gauge, the least watermark.
+        by_subtask: A series a subtask; else one a vertex or operator: the sum of a counter and of
+            timers that wait, the greatest value of any other gauge, the least watermark.
     """
     exposition = Exposition()
     jobs = list(snapshot.jobs.values())
@@ -138,11 +138,7 @@ def _whole(column: Column, whose: str, family: Family) -> Iterator[tuple[str, Va
     if not known.size:
         return
     with np.errstate(all="ignore"):
-        if family.kind == "counter":
-            value = known.sum().item()
-        else:
-            # A vertex is as far as the last of its subtasks.
-            value = (known.min() if family.is_watermark else known.max()).item()
+        value = getattr(known, family.whole)().item()
     if _is_told(family, value):
         yield whose, value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from service.prometheus.text import Kind, Value
 from streamgauge import catalogue, names
@@ -81,6 +82,7 @@ class Family:
         divisor: From the catalogue's unit to the base unit; 1.0 leaves integers as they are.
         label: Further label of this metric among those that share the family, '' where it is the only one.
         is_watermark: It is told where it is a time.
+        whole: What stands for all subtasks: their sum, or the greatest or least of them.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Family:
     divisor: float
     label: str = ""
     is_watermark: bool = False
+    whole: Literal["sum", "max", "min"] = "max"
 
     def scaled(self, value: Value) -> Value:
         """Return a value of the catalogue's unit in the base unit."""
@@ -113,7 +116,7 @@ def _family(metric: catalogue.Metric) -> Family | None:
     labelled = _LABELLED.get((metric.scope, metric.name))
     if labelled is not None:
         name, text, label = labelled
-        return Family(name, "counter", text, 1.0, label)
+        return Family(name, "counter", text, 1.0, label, whole="sum")
     # rate() tells better what a meter tells; a histogram has families of its own.
     if metric.type in ("meter", "string", "histogram") or metric.name == names.GC_RATE_ALL or is_told_twice(metric):
         return None
@@ -128,7 +131,11 @@ def _family(metric: catalogue.Metric) -> Family | None:
         words.append(unit)
     if kind == "counter":
         words.append("total")
-    return Family("streamgauge_" + "_".join(words), kind, metric.help, divisor, is_watermark=is_watermark)
+    # A vertex is as far as the last of its subtasks.
+    whole: Literal["sum", "max", "min"] = "min" if is_watermark else "max"
+    if kind == "counter" or metric.name == names.NUM_PENDING_TIMERS:
+        whole = "sum"
+    return Family("streamgauge_" + "_".join(words), kind, metric.help, divisor, "", is_watermark, whole)
 
 
 def is_told_twice(metric: catalogue.Metric) -> bool:

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from examples import flights
+from examples import queries
 from examples.replay import read_flights, replay_batches, write_batch
 from tests.e2e.conftest import Rest, Rows, Truth, eventually
 
@@ -88,11 +88,11 @@ def map_in_arrow(spark: SparkSession, read: Callable[[str], DataFrame]) -> DataF
 
 
 def demo_departures(spark: SparkSession, read: Callable[[str], DataFrame]) -> DataFrame:
-    return flights.departures(read("flights"), flights.read_airlines(spark))
+    return queries.departures(read("flights"), queries.read_airlines(spark))
 
 
 def demo_late_aircraft(spark: SparkSession, read: Callable[[str], DataFrame]) -> DataFrame:
-    return flights.late_aircraft(read("flights"))
+    return queries.late_aircraft(read("flights"))
 
 
 QUERIES: list[Query] = [
@@ -126,7 +126,7 @@ def finished(
         write_batch(batch, tmp_path / "flights", f"{day}.json")
 
     def read(side: str) -> DataFrame:
-        schema = flights.SCHEMA if side == "flights" else SCHEMA
+        schema = queries.SCHEMA if side == "flights" else SCHEMA
         return attached.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / side))
 
     name = f"exact {request.param.__name__}"

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.streaming.query import StreamingQuery
 
 import streamgauge
@@ -25,6 +24,9 @@ from tests.e2e.conftest import eventually
 from tests.unit.spark_hooks.scripted_timers import Fires, Model, Op, Scripted, Scripts
 
 pytestmark = pytest.mark.spark
+streaming = pytest.importorskip(
+    "pyspark.sql.streaming.stateful_processor", reason="Spark has transformWithState from 4.0 on"
+)
 
 KEYS = range(3)
 RUNS = 3
@@ -33,7 +35,7 @@ _ROWS = "key long, number long, registers boolean, namespace string, timestamp_m
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
-class OfRows(Scripted, StatefulProcessor):
+class OfRows(Scripted, streaming.StatefulProcessor):  # type: ignore[misc, name-defined]
     """Rows in, rows out."""
 
     def close(self) -> None:
@@ -116,7 +118,7 @@ class Course:
         path.rename(self.folder / "in" / path.name)
         self.files.append(rows)
 
-    def start(self, processor: StatefulProcessor, mode: TimeMode, once: bool) -> StreamingQuery:
+    def start(self, processor: OfRows, mode: TimeMode, once: bool) -> StreamingQuery:
         rows = self.spark.readStream.schema(_ROWS.replace("seen timestamp", "seen double"))
         frame = rows.option("maxFilesPerTrigger", 1).json(str(self.folder / "in"))
         frame = frame.withColumn("seen", frame.seen.cast("timestamp"))

@@ -69,6 +69,12 @@ def test_no_requests_before_all_queries_have_read() -> None:
     assert example_requests(URL, service({"a": a, "b": ("RUNNING", {"b0": 0.0})}).get) == []
 
 
+def test_no_requests_while_a_query_is_started_again() -> None:
+    """It will have figures to show; without it the list would look whole."""
+    a = ("RUNNING", {"a0": 1.0})
+    assert example_requests(URL, service({"a": a, "b": ("RESTARTING", {})}).get) == []
+
+
 def test_no_requests_before_all_queries_have_ended_a_batch() -> None:
     """Rows are counted while a batch runs, but of taps and timers Spark tells at its end."""
     answers = service({"a": ("RUNNING", {"a0": 1.0})}, batches=0)

@@ -227,5 +227,7 @@ def test_watermarks_are_those_of_sparks_simulation(random: Random, is_told: bool
     for operator in printed:
         expected = Mark(spark.inputs[operator.rows[0]], spark.outputs[operator.rows[0]])
         assert marks.operators[operator] == expected, operator.description
+    assigned = {mark.output_ms for operator, mark in marks.operators.items() if operator.node == "EventTimeWatermark"}
+    assert assigned <= ({NOW} if is_told else {NOW, NO_WATERMARK_MS})
     if is_told:
         assert sorted(map(str, marks.vertices.values())) == sorted(map(str, spark.vertices()))

@@ -33,6 +33,21 @@ def test_share_is_of_the_last_minute() -> None:
         if tick == 1:
             times.turn(5000, [False])
     assert times.told() == [SplitTime(0, 5000, 60_000)]
+    times.turn(65_000, [True])
+    for tick in range(14, 17):
+        times.tick(5000 * tick)
+    assert times.told() == [SplitTime(250, 20_000, 60_000)]
+
+
+def test_second_look_at_the_same_moment_is_none() -> None:
+    """It would push an older one out, and make the minute shorter."""
+    times = SplitTimes()
+    times.turn(0, [True])
+    times.tick(5000)
+    times.turn(5000, [False])
+    for _ in range(20):
+        times.tick(10_000)
+    assert times.told() == [SplitTime(500, 5000, 5000)]
 
 
 def test_split_that_comes_later_has_its_own_beginning() -> None:

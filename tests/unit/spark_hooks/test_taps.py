@@ -93,6 +93,18 @@ def test_valve_keeps_the_watermark_of_idle_splits_and_flushes_the_greatest() -> 
     assert split_watermark(driver, "HashAggregate") == [899]
 
 
+def test_split_that_returns_as_the_last_active_one_turns_idle_is_seen_first() -> None:
+    """Within one batch's end there is no moment at which all are idle, and nothing to flush."""
+    driver = Tapped()
+    splits = ("a", "b", "c")
+    first = {"a": (1, 300, 300), "b": (1, 900, 900), "c": (1, 5000, 5000)}
+    driver.batch(0, row(first, splits, idleness_ms=500))
+    driver.batch(1000, row({"a": (1, 310, 310)}, splits))
+    assert split_watermark(driver, "HashAggregate") == [309]
+    driver.batch(2000, row({"b": (1, 905, 905)}, splits))
+    assert split_watermark(driver, "HashAggregate") == [904]
+
+
 def test_two_taps_of_one_vertex_are_waited_for_together() -> None:
     """A tap before another one is upstream of the same vertices."""
     driver = Tapped()
@@ -150,6 +162,14 @@ def test_late_is_what_is_behind_the_watermark_of_the_batch_before() -> None:
     again.query.batch = 6
     again.batch(0, *seen[1:], watermark_ms=STARTED_MS + 800)
     assert told(tap(again).columns, ("a",))[names.SPLIT_RECORDS_AT_RISK] == {"a": 1}
+
+
+def test_nothing_is_late_before_there_is_a_watermark() -> None:
+    """Spark says 0 then, which is a time of its own in 1970; records may be older."""
+    driver = Tapped()
+    for at_ms in (0, 1000):
+        driver.batch(at_ms, row({"a": (1, -5, -5)}, ("a",)), watermark_ms=0)
+    assert told(tap(driver).columns, ("a",))[names.SPLIT_RECORDS_AT_RISK] == {"a": 0}
 
 
 def test_delays_are_to_the_trigger_and_to_the_batchs_end() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pyspark import TaskContext
 from pyspark.cloudpickle import dumps, loads
 from pyspark.sql.streaming.stateful_processor import TimerValues
 from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
@@ -25,6 +26,14 @@ from streamgauge.errors import TimerError
 from tests.unit.spark_hooks.scripted_timers import Op, Scripted
 from tests.unit.spark_hooks.spark_timers import Handle, SparkTimers
 
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever uses this is in a task of Spark's."""
+    monkeypatch.setattr(TaskContext, "_taskContext", None)
+    monkeypatch.setattr(TaskContext, "_taskContext", TaskContext(stageId=1, partitionId=0, attemptNumber=0))
+
+
 EVENT = TimerValues(1_000, 50)
 NEITHER = TimerValues(-1, -1)
 
@@ -35,6 +44,9 @@ class Recording(Scripted):
     def __init__(self, clock: ManualClock | None = None) -> None:
         super().__init__("EventTime", False, {})
         self.timers = streamgauge.TimerService("recording", clock=clock)
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 def opened(mode: TimeMode = "EventTime", namespaces: bool = False) -> tuple[Scripted, SparkTimers]:
@@ -178,6 +190,7 @@ def test_spark_without_transform_with_state_is_refused(monkeypatch: pytest.Monke
         streamgauge.TimerService("overdue")
 
 
+@pytest.mark.usefixtures("task")
 @pytest.mark.parametrize("mode", ["EventTime", "ProcessingTime"])
 def test_a_processor_without_the_callback_is_refused(mode: TimeMode) -> None:
     """At the query's start, not when the first timer fires."""
@@ -202,15 +215,16 @@ class Client:
         self.handle_state = state
 
 
+@pytest.mark.usefixtures("task")
 @pytest.mark.parametrize("mode", ["ProcessingTime", "None"])
-@pytest.mark.parametrize("phase", ["PRE_INIT", "PROCESS_DATA"])
-def test_a_query_of_the_other_time_mode_is_refused_as_it_starts(mode: str, phase: str) -> None:
-    """Spark's own caller of `init` has the mode: in the driver, and on executors."""
+def test_a_query_of_the_other_time_mode_is_refused_by_its_first_task(mode: str) -> None:
+    """Spark's own caller of `init` has the mode, which it tells the processor nowhere."""
     worker: Any = TransformWithStateInPandasUdfUtils(Recording(), mode)  # type: ignore[arg-type]
     with pytest.raises(TimerError, match=rf"'recording'\) is of time mode 'EventTime', .* timeMode is '{mode}'"):
-        worker.transformWithStateUDF(Client(), TransformWithStateInPandasFuncMode[phase], ("a",), iter([]))
+        worker.transformWithStateUDF(Client(), TransformWithStateInPandasFuncMode.PROCESS_DATA, ("a",), iter([]))
 
 
+@pytest.mark.usefixtures("task")
 def test_a_query_of_the_same_time_mode_is_taken_however_it_is_written() -> None:
     """Spark takes its mode in any case."""
     worker: Any = TransformWithStateInPandasUdfUtils(Recording(), "eventtime")  # type: ignore[arg-type]
@@ -218,6 +232,15 @@ def test_a_query_of_the_same_time_mode_is_taken_however_it_is_written() -> None:
     with pytest.raises(AttributeError, match="set_implicit_key"):
         worker.transformWithStateUDF(client, TransformWithStateInPandasFuncMode.PROCESS_DATA, ("a",), iter([]))
     assert client.handle_state is StatefulProcessorHandleState.INITIALIZED
+
+
+@pytest.mark.parametrize("mode", ["ProcessingTime", "EventTime"])
+def test_nothing_is_refused_where_spark_would_swallow_the_reason(mode: str) -> None:
+    """Outside of a task, in the driver, a processor's exception is a crashed worker to Spark; a task will tell it."""
+    worker: Any = TransformWithStateInPandasUdfUtils(Recording(), mode)  # type: ignore[arg-type]
+    assert (
+        list(worker.transformWithStateUDF(Client(), TransformWithStateInPandasFuncMode.PRE_INIT, None, iter([]))) == []
+    )
 
 
 class Slow(Recording):
@@ -296,3 +319,21 @@ def test_what_streamgauge_does_not_have_is_said_as_ever() -> None:
     """A name that is none raises what any module would."""
     with pytest.raises(AttributeError, match="module 'streamgauge' has no attribute 'timer_service'"):
         _ = streamgauge.timer_service
+
+
+def test_a_timer_that_is_deleted_and_registered_again_goes_to_the_end() -> None:
+    """Timers of one timestamp fire as they were registered, last of all the one that came back."""
+    again = [Op(False, "a", 40), Op(True, "a", 40)]
+    processor = Scripted("EventTime", True, {(repr(("k",)), "", 40): again})
+    rows = [Op(True, name, 40) for name in ("", "a", "b")]
+    out = SparkTimers(processor, True).batch([(("k",), rows)], 50)[1]
+    assert [timer.namespace for timer in out] == ["", "b", "a"]
+
+
+def test_a_timer_whose_namespaces_are_all_deleted_leaves_no_state() -> None:
+    """Nor does one that has only the plain namespace left: it is as if it had never had another."""
+    spark = SparkTimers(Scripted("EventTime", True, {}), True)
+    both = [Op(True, "", 60), Op(True, "a", 60), Op(True, "b", 70)]
+    spark.batch([(("k",), [*both, Op(False, "a", 60), Op(False, "b", 70)])], 50)
+    assert spark.states["streamgauge_timers"][repr(("k",))] == {}
+    assert spark.timers[repr(("k",))] == {60}

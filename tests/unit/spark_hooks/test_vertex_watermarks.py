@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spark_hooks import plan, records
 from spark_hooks.vertex_columns import groups
 from streamgauge import names
@@ -37,14 +39,15 @@ class Run:
         self.model.apply(events)
         assert self.model.faults == []
 
-    def begin(self, eviction_ms: int, source: records.PlanNode | None = None) -> None:
+    def begin(self, eviction_ms: int, source: records.PlanNode | None = None, shuffles: bool = True) -> None:
         self.query.batch += 1
         ids = self.ids
         self.below = ids.node(
             "EventTimeWatermark", source or scan(ids), rows=False, description="EventTimeWatermark t#1"
         )
         told = f"{SAVE} [k#1], state info [ opId = 0 ], Append, 0, {eviction_ms}, 2"
-        above = ids.node(SAVE, ids.shuffle(self.below), metrics=[plan.LATE], description=told)
+        read = ids.shuffle(self.below) if shuffles else self.below
+        above = ids.node(SAVE, read, metrics=[plan.LATE], description=told)
         self.plan = sink(ids, above)
         self.execution = Execution(ids, self.plan, self.query.describe())
         self.apply(self.execution.start())
@@ -136,6 +139,38 @@ def test_operators_lag_is_looked_at_every_five_seconds() -> None:
     assert run.told()[SAVE, names.WATERMARK_LAG] == [SECOND + 15_000 - FIRST]
 
 
+def test_operator_of_no_latest_plan_does_not_fall_behind() -> None:
+    """The plan is another one now: its watermark stays, and a lag that grows would alarm for nothing."""
+    run = Run()
+    run.begin(FIRST)
+    run.aggregate(0)
+    run.look()
+    assert (SAVE, names.WATERMARK_LAG) in run.told()
+    run.apply(run.execution.end(), run.query.progress())
+    run.query.batch += 1
+    other = Execution(run.ids, sink(run.ids, run.ids.node("Filter", scan(run.ids))), run.query.describe())
+    run.apply(other.start())
+    run.look()
+    told = run.told()
+    assert told[SAVE, names.CURRENT_INPUT_WATERMARK] == [FIRST]
+    assert told[SAVE, names.WATERMARK_LAG] == [None]
+
+
+def test_query_without_state_tells_what_its_progress_told() -> None:
+    """No plan prints its watermark."""
+    run = Run()
+    run.query.batch += 1
+    ids = run.ids
+    below = ids.node("EventTimeWatermark", scan(ids), rows=False, description="EventTimeWatermark t#1")
+    run.plan = sink(ids, ids.node("HashAggregate", ids.shuffle(below)))
+    run.execution = Execution(ids, run.plan, run.query.describe())
+    run.apply(run.execution.start())
+    [last] = [vertex for vertex in run.job.graph.vertices.values() if not vertex.is_source]
+    for told, expected_ms in (({}, NO_WATERMARK_MS), ({"watermark": "2026-11-21T10:00:20.000Z"}, FIRST)):
+        run.apply(run.query.progress(eventTime=told))
+        assert last.watermarks.input_ms == expected_ms
+
+
 def test_what_is_not_known_any_more_is_told_without_values() -> None:
     """Else the collector would keep the last ones; this plan's operator has no watermark."""
     run = Run()
@@ -168,15 +203,18 @@ def test_late_rows_of_a_retried_stage_count_once() -> None:
     assert run.told()[SAVE, names.NUM_LATE_RECORDS_DROPPED] == [2, 3]
 
 
-def test_late_rows_of_a_batch_without_data_are_those_of_the_real_operator() -> None:
-    """Its plan has an empty source, so its operators are matched to the known ones."""
+@pytest.mark.parametrize("shuffles", [True, False], ids=["behind a shuffle", "in the source's vertex"])
+def test_batch_without_data_is_told_at_the_real_operators(shuffles: bool) -> None:
+    """Its plan has an empty source, whose vertex has another id, and operators that are matched to the known ones."""
     run = Run()
-    run.begin(FIRST)
+    run.begin(FIRST, shuffles=shuffles)
     run.aggregate(2)
     run.apply(run.execution.end(), run.query.progress())
-    run.begin(SECOND, empty(run.ids))
+    run.begin(SECOND, empty(run.ids), shuffles)
     run.aggregate(3)
-    assert run.told()[SAVE, names.NUM_LATE_RECORDS_DROPPED] == [5]
+    told = run.told()
+    assert told[SAVE, names.NUM_LATE_RECORDS_DROPPED] == [5]
+    assert told[SAVE, names.CURRENT_INPUT_WATERMARK] == [SECOND]
 
 
 def test_rate_of_late_rows_is_a_meter() -> None:

@@ -58,7 +58,7 @@ class TimerRun(Run):
         """Every figure of timers, '<place of the operator>.<metric>' or the vertex' own → value a subtask."""
         places = {"": ""} | {each.id: f"{place}." for place, each in enumerate(self.vertex.operators)}
         found: dict[str, list[float | None]] = {}
-        for told in (each for group in groups(self.vertex, 0) if group.name == "timers" for each in group.columns()):
+        for told in (each for group in groups(self.vertex) if group.name == "timers" for each in group.columns()):
             there = [True] * self.vertex.size if told.present is None else told.present.tolist()
             values = zip(told.values.tolist(), there, strict=True)
             found[places[told.operator] + told.metric] = [value if known else None for value, known in values]

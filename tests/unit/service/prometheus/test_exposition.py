@@ -209,6 +209,13 @@ def test_watermark_is_told_where_it_is_a_time(states: Any, watermarks: tuple[Any
     assert lines(rendered, "streamgauge_vertex_current_input_watermark") == told
 
 
+def test_timers_that_wait_are_counted_over_subtasks(states: Any) -> None:
+    """Each subtask has its own keys, and they theirs."""
+    held = states.vertex(operators={"TransformWithState": {names.NUM_PENDING_TIMERS: states.column(3, 4)}})
+    [told] = lines(text(states, states.job(held)), "streamgauge_operator_pending_timers")
+    assert told.endswith("} 7")
+
+
 def test_watermarks_of_subtasks_are_told_each_where_they_are_times(states: Any) -> None:
     """As with all of them together."""
     columns = {names.CURRENT_INPUT_WATERMARK: states.column(1_500, -(2**63), 2**63 - 1)}
