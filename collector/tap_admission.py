@@ -11,11 +11,11 @@ from collector.checks import Checks, shown
 from streamgauge import names, wire
 from streamgauge.buckets import MAX_COUNT
 from streamgauge.errors import MalformedFrame
+from streamgauge.watermarks import END_OF_INPUT_MS, NO_WATERMARK_MS
 
 GREATEST_MS = 2**53
 """Of a time that a tap is set to, and of a split's time that is told as a float64."""
 
-_WATERMARKS = (-(2**63), 2**63 - 1)
 _COUNTS = frozenset(
     {
         names.SPLIT_RECORDS,
@@ -71,7 +71,7 @@ class TapAdmission(Checks):
     def _tap(self, where: str, tap: wire.Tap) -> None:
         self._name(where, "name", tap.name)
         self._id(where, "operator", tap.operator)
-        _within(where, "watermark_ms", tap.watermark_ms, *_WATERMARKS)
+        _within(where, "watermark_ms", tap.watermark_ms, NO_WATERMARK_MS, END_OF_INPUT_MS)
         _within(where, "max_out_of_orderness_ms", tap.max_out_of_orderness_ms, 0, GREATEST_MS)
         _within(where, "idleness_ms", tap.idleness_ms, -1, GREATEST_MS)
         _within(where, "unwatched", tap.unwatched, 0, MAX_COUNT)

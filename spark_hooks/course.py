@@ -11,8 +11,7 @@ from spark_hooks.backlog import Backlog
 from spark_hooks.executors import Executors
 from spark_hooks.job_graph import JobGraph
 from spark_hooks.markers import Markers
-from spark_hooks.plan_watermarks import NO_WATERMARK_MS
-from spark_hooks.progress import Progress, moment
+from spark_hooks.progress import Progress, watermark
 from spark_hooks.shuffles import Shuffles
 from spark_hooks.sources import Sources
 from spark_hooks.spans import Spans
@@ -22,6 +21,7 @@ from spark_hooks.taps import Taps
 from spark_hooks.timeline import Batch, Timeline
 from spark_hooks.vertex import JobVertex
 from streamgauge import names, wire
+from streamgauge.watermarks import NO_WATERMARK_MS
 
 if TYPE_CHECKING:
     from spark_hooks.plan import Graph
@@ -91,9 +91,8 @@ class Course:
             self.markers.latencies.keep(graph.vertices)
         self.taps.complete(tap_rows(event.observed_metrics), event, batch)
         self.taps.place(graph)
-        # Spark's own watermark is 0 before there is one.
-        watermark_ms = moment(event.event_time, "watermark")
-        if watermark_ms is not None and watermark_ms > 0:
+        watermark_ms = watermark(event.event_time)
+        if watermark_ms is not None and watermark_ms > NO_WATERMARK_MS:
             self.watermark_ms = watermark_ms
             if self._plan is not None:
                 self._graph.mark(self._plan, watermark_ms)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from spark_hooks.routes import Station
 from streamgauge import names, wire
-from streamgauge.buckets import HdrBuckets, HdrCounts, statistics_of_rows
+from streamgauge.buckets import HdrCounts, statistics_of_rows
 
 Integers = npt.NDArray[np.int64]
 
@@ -124,7 +124,8 @@ class Histograms:
 
     def told(self) -> tuple[wire.Buckets, wire.Buckets, wire.Buckets]:
         """Return the whole and its parts, as they travel."""
-        return told(self._total.read()), told(self._queueing.read()), told(self._processing.read())
+        of = wire.Buckets.of
+        return of(self._total.read()), of(self._queueing.read()), of(self._processing.read())
 
 
 class Arrivals(NamedTuple):
@@ -242,9 +243,3 @@ class Latencies:
     def _count(self, rings: int, apart: bool) -> None:
         self._windows += rings
         self._subtask_windows += rings * apart
-
-
-def told(read: HdrBuckets) -> wire.Buckets:
-    """Return buckets as they travel. Any thread."""
-    indices, counts = read.indices.astype("<u2").tobytes(), read.counts.astype("<i8").tobytes()
-    return wire.Buckets(indices, counts, read.below, read.above, read.sum_ms)

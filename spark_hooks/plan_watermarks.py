@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from spark_hooks.plan import BROADCAST, Exchange, Graph, Operator, Vertex
-
-NO_WATERMARK_MS = -(2**63)
-"""Before there is a watermark. Source: Flink, `Watermark.UNINITIALIZED`."""
+from streamgauge.watermarks import NO_WATERMARK_MS
 
 ASSIGNER = "EventTimeWatermark"
 """The node of withWatermark()."""

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from spark_hooks.records import QueryProgress
+from streamgauge.watermarks import NO_WATERMARK_MS
 
 
 class Source(msgspec.Struct, rename="camel"):
@@ -117,3 +118,10 @@ def moment(event_time: Mapping[str, str], which: str) -> int | None:
         return milliseconds(event_time[which])
     except (KeyError, ValueError):
         return None
+
+
+def watermark(event_time: Mapping[str, str]) -> int | None:
+    """Return a progress's watermark, Unix ms: None of a query without, NO_WATERMARK_MS before there is one."""
+    told_ms = moment(event_time, "watermark")
+    # Spark's own is 0 before there is one.
+    return NO_WATERMARK_MS if told_ms is not None and told_ms <= 0 else told_ms

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from spark_hooks.latencies import told
 from spark_hooks.redaction import distinct
 from spark_hooks.splits import Splits
 from spark_hooks.taps import Tap
@@ -35,8 +34,8 @@ def distributions(found: Iterable[Tap], wanted: Wanted) -> Iterator[wire.Distrib
     for tap in found:
         delays = tap.delays
         if delays is not None and delays.revision and wanted(("delays", tap.name), (tap.operator, delays.revision)):
-            yield wire.Distribution(tap.operator, names.RECORD_QUEUEING, told(delays.queueing.read()))
-            yield wire.Distribution(tap.operator, names.RECORD_LATENCY, told(delays.latency.read()))
+            yield wire.Distribution(tap.operator, names.RECORD_QUEUEING, wire.Buckets.of(delays.queueing.read()))
+            yield wire.Distribution(tap.operator, names.RECORD_LATENCY, wire.Buckets.of(delays.latency.read()))
 
 
 def _told(name: str, tap: Tap, splits: Splits, redact: Callable[[str], str]) -> wire.Tap:

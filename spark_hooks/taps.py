@@ -9,14 +9,13 @@ import numpy as np
 
 from spark_hooks.job_graph import JobGraph
 from spark_hooks.plan import Operator
-from spark_hooks.progress import Progress, moment
+from spark_hooks.progress import Progress, watermark
 from spark_hooks.splits import Splits
 from spark_hooks.tap_rows import PREFIX, TapRow
 from spark_hooks.timeline import Batch
 from spark_hooks.vertex import JobVertex
 from streamgauge.buckets import HdrCounts
 from streamgauge.valve import StatusWatermarkValve
-from streamgauge.watermarks import NO_WATERMARK_MS
 
 TAPS = 64
 """Of one run; those past it are not told."""
@@ -156,11 +155,9 @@ class Taps:
         a stateful operator puts out when its watermark moves is not late for the next one. Seen on 3.5.9 and 4.3.0. Of
         the batch before a run's first, nobody has told: there its own stands for it.
         """
-        own_ms = moment(told.event_time, "watermark")
+        own_ms = watermark(told.event_time)
         if own_ms is None:
             return None
-        # Spark's own is 0 before there is one.
-        own_ms = own_ms if own_ms > 0 else NO_WATERMARK_MS
         late_ms, self._watermark_ms = self._watermark_ms, own_ms
         if late_ms is None:
             late_ms = own_ms

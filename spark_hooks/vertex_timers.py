@@ -15,7 +15,7 @@ from spark_hooks.metrics import Counters, Counts, MeterViews, Rates
 from spark_hooks.plan import Operator
 from spark_hooks.timer_reports import TimerReport
 from streamgauge import names, wire
-from streamgauge.buckets import HIGHEST_COUNTED_MS, bucket_index
+from streamgauge.buckets import HIGHEST_COUNTED_MS, HdrCounts
 
 NODE = "TransformWithState"
 """Spark's name of the node; those of Python's flavours go on after it."""
@@ -160,19 +160,10 @@ class VertexTimers:
         if self._service is None or not self._reports.any():
             return None
         late = sorted((late_ms, timers) for late_ms, timers in self._late.items() if timers)
-        counted = np.array([each for each in late if each[0] <= HIGHEST_COUNTED_MS], dtype=np.int64).reshape(-1, 2)
-        buckets = np.bincount(bucket_index(counted[:, 0]), weights=counted[:, 1]).astype(np.int64)
-        indices = np.flatnonzero(buckets)
-        return wire.Distribution(
-            self._service,
-            names.TIMER_LATENESS,
-            wire.Buckets(
-                indices.astype("<u2").tobytes(),
-                buckets[indices].astype("<i8").tobytes(),
-                above=self._late[HIGHEST_COUNTED_MS + 1],
-                sum_ms=int(counted.prod(axis=1).sum()),
-            ),
-        )
+        values, times = np.array(late, dtype=np.int64).reshape(-1, 2).T
+        counts = HdrCounts()
+        counts.add_times(values, times)
+        return wire.Distribution(self._service, names.TIMER_LATENESS, wire.Buckets.of(counts.read()))
 
     def _operator(self, operator: str) -> Iterator[Figure]:
         reported = self._reports > 0

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from spark_hooks.plan_watermarks import NO_WATERMARK_MS, Mark
+from spark_hooks.plan_watermarks import Mark
 from streamgauge import names, wire
+from streamgauge.watermarks import NO_WATERMARK_MS
 
 
 class VertexWatermarks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 NO_WATERMARK_MS = -(2**63)
-"""Source: Flink, `Watermark.UNINITIALIZED`."""
+"""Before there is a watermark. Source: Flink, `Watermark.UNINITIALIZED`."""
 
 END_OF_INPUT_MS = 2**63 - 1
 """Source: Flink, `Watermark.MAX_WATERMARK`."""

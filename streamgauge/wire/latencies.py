@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    from streamgauge.buckets import HdrBuckets
 
 LatencyGranularity = Literal["single", "operator", "subtask"]
 """
@@ -50,6 +53,12 @@ class Buckets(msgspec.Struct, frozen=True, array_like=True):
     below: int = 0
     above: int = 0
     sum_ms: int = 0
+
+    @classmethod
+    def of(cls, read: HdrBuckets) -> Buckets:
+        """Return what was read from a histogram, as it travels. Any thread."""
+        indices, counts = read.indices.astype("<u2").tobytes(), read.counts.astype("<i8").tobytes()
+        return cls(indices, counts, read.below, read.above, read.sum_ms)
 
 
 class LatencyHistogram(msgspec.Struct, frozen=True, array_like=True):

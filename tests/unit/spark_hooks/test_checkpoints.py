@@ -8,9 +8,9 @@ import pytest
 
 from spark_hooks import records
 from spark_hooks.checkpoints import APPLICATION_ENDED, HELD, STOPPED, Checkpoints
-from spark_hooks.plan_watermarks import NO_WATERMARK_MS
 from spark_hooks.progress import Progress, read
 from streamgauge import names, wire
+from streamgauge.watermarks import NO_WATERMARK_MS
 from tests.unit.spark_hooks.spark_events import Execution, Query, Run, new_model
 
 TRIGGERED_MS = 1_795_255_201_000

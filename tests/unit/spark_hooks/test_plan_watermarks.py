@@ -8,8 +8,9 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from spark_hooks import plan
-from spark_hooks.plan_watermarks import NO_WATERMARK_MS, Mark, Marks, propagate
+from spark_hooks.plan_watermarks import Mark, Marks, propagate
 from spark_hooks.records import PlanNode
+from streamgauge.watermarks import NO_WATERMARK_MS
 from tests.unit.spark_hooks.spark_events import Ids, scan, sink, walk
 
 NOW = 1_795_255_290_000
