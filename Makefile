@@ -20,9 +20,10 @@ help:
 demo: $(firstword $(wildcard $(VENV)/.installed-test) $(VENV)/.installed-demo)
 	@exec $(BIN)/streamgauge demo
 
-# A Java that is missing is fetched before the tests, not in one of them.
+# A Java that is missing is fetched before the tests, not in one of them. Most tests of a driver wait for it: two at once
+# take little more than half the time.
 test: check
-	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest
+	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .

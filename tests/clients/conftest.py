@@ -19,7 +19,7 @@ from tests.programs import program
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service() -> Iterator[str]:
     """The URL of the service that the driver pushes to."""
     with serving("--port", "0") as url:
@@ -50,7 +50,7 @@ class Jobs:
         return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def jobs(service: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     """A running driver, and its queries once each has met its fate and the service was told so."""
     folder = tmp_path_factory.mktemp("clients")

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import streamgauge
 from tests.contract.recordings import Answer
+from tests.e2e.event_log import logged
 
 WITHIN = 0.15
 """The part by which a figure that depends on the machine may differ from the truth."""
@@ -213,7 +214,7 @@ def truth(spark: SparkSession, event_log: Path) -> Callable[[str], Truth]:
     """Return what reads the oracles for the run with this run id."""
 
     def read(run_id: str) -> Truth:
-        events = [json.loads(line) for path in event_log.iterdir() for line in path.read_text().splitlines()]
+        events = logged(event_log)
         return _truth(spark, events, run_id)
 
     return read

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 Rows = dict[int, int]
 """Partition → rows."""
 
@@ -34,6 +36,22 @@ class Attempt:
     spilled_bytes: int
 
 
+def logged(folder: Path, run_id: str = "") -> list[dict[str, Any]]:
+    """The events of all logs in a folder, or of the one that has a run, as far as they are written."""
+    texts = [path.read_bytes() for path in folder.iterdir()]
+    wanted = [text for text in texts if not run_id or f'"{run_id}"'.encode() in text]
+    return [_event(line) for text in wanted for line in text.split(b"\n")[:-1]]
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    try:
+        event: dict[str, Any] = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        # Of a metric that is no number Spark writes NaN.
+        event = json.loads(line)
+    return event
+
+
 class EventLog:
     """
     A run's part of the logs in a folder, uncompressed and not rolled; `ended` tells that it has the run's end.
@@ -45,8 +63,7 @@ class EventLog:
 
     def __init__(self, folder: Path, run_id: str) -> None:
         # Every application numbers its executions, stages and accumulators anew.
-        [text] = [text for path in folder.iterdir() if f'"{run_id}"' in (text := path.read_text())] or [""]
-        events = [json.loads(line) for line in text.split("\n")[:-1]]
+        events = logged(folder, run_id)
         starts = [event for event in events if event["Event"].endswith("SQLExecutionStart")]
         roots = {event["executionId"] for event in starts if f"runId = {run_id}" in event["description"]}
         roots |= {event["executionId"] for event in starts if event.get("rootExecutionId") in roots}

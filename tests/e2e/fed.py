@@ -16,6 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge import names
 from tests.e2e.conftest import Rest, eventually
+from tests.e2e.event_log import logged
 
 WAIT_S = 120
 """For what a busy machine takes its time to do."""
@@ -196,8 +197,7 @@ def watermark_ms(batch: dict[str, Any]) -> int:
 
 def executed_ms(folder: Path, run_id: str) -> dict[int, int]:
     """Batch → when its outermost execution ended, Unix time, from the event logs in a folder."""
-    [text] = [text for path in folder.iterdir() if f'"{run_id}"' in (text := path.read_text())]
-    events = [json.loads(line) for line in text.split("\n")[:-1]]
+    events = logged(folder, run_id)
     begun = {
         event["executionId"]: int(event["description"].rpartition("batch = ")[2])
         for event in events

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.e2e.conftest import Rest, eventually
+from tests.e2e.event_log import logged
 from tests.e2e.test_exact import SCHEMA, write
 
 Files = tuple[tuple[int, int], ...]
@@ -171,7 +171,7 @@ class EventLog:
         """
         context = self._spark.sparkContext
         context._jsc.sc().listenerBus().waitUntilEmpty(30_000)
-        events = [json.loads(line) for path in self._folder.iterdir() for line in path.read_text().splitlines()]
+        events = logged(self._folder)
         roots = {}
         for event in events:
             if event["Event"].endswith("SQLExecutionStart"):

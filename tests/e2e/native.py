@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.e2e import event_log
 from tests.e2e.conftest import Rest
 
 Key = tuple[str, str]
@@ -73,7 +73,7 @@ def logged(spark: SparkSession, folder: Path, jid: str, run_id: str = "") -> Met
     """Return what the event log has of a job; without `run_id` it is a batch."""
     context = spark.sparkContext
     context._jsc.sc().listenerBus().waitUntilEmpty(30_000)
-    events = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
+    events = event_log.logged(folder)
     roots = set()
     for event in events:
         if event["Event"].endswith("SQLExecutionStart"):

@@ -17,7 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from spark_hooks.checkpoints import STOPPED
 from tests.e2e.conftest import Rest, eventually
-from tests.e2e.event_log import EventLog
+from tests.e2e.event_log import EventLog, logged
 from tests.e2e.test_exact import SCHEMA, write
 from tests.e2e.test_states import SLOW, told
 
@@ -71,8 +71,7 @@ def milliseconds(timestamp: str) -> int:
 
 def stages(folder: Path, run_id: str) -> dict[int, set[Table]]:
     """Batch → the winners of each of its stages, from the event log; no task of these tests runs twice."""
-    [text] = [text for path in folder.iterdir() if f'"{run_id}"' in (text := path.read_text())]
-    events = [json.loads(line) for line in text.split("\n")[:-1]]
+    events = logged(folder, run_id)
     batch_of = {
         stage: int(event["Properties"]["streaming.sql.batchId"])
         for event in events

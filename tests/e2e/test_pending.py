@@ -208,14 +208,16 @@ def test_pending_rows_are_those_beyond_the_batch(attached: SparkSession, rest: R
         assert job is not None
         [vertex] = rest.get(f"/jobs/{job['jid']}")["vertices"]
         path = f"/jobs/{job['jid']}/vertices/{vertex['id']}/jm-operator-metrics"
-        partitions = {name for each in rest.get(path) if metric[-14:] in (name := each["id"])}
+        partitions = eventually(lambda: {name for each in rest.get(path) if metric[-14:] in (name := each["id"])})
         assert {name.partition(names.COORDINATOR)[2] for name in partitions} == {
             f"{names.PENDING_RECORDS}.flights.0",
             f"{names.PENDING_RECORDS}.flights.1",
         }
         # As an autoscaler asks: of all subtasks together, and named in full.
         path = f"/jobs/{job['jid']}/vertices/{vertex['id']}/subtasks/metrics"
-        [named] = [each["id"] for each in rest.get(path) if each["id"].endswith(names.PENDING_RECORDS)]
+        [named] = eventually(
+            lambda: [each["id"] for each in rest.get(path) if each["id"].endswith(names.PENDING_RECORDS)]
+        )
         assert named.startswith("Source__")
         [told] = rest.get(f"{path}?get={named}&agg=sum")
         assert told["sum"] in {140.0, 120.0, 100.0, 80.0, 60.0}

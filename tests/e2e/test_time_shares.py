@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.e2e.conftest import Rest, eventually
+from tests.e2e.event_log import logged
 
 pytestmark = pytest.mark.spark
 
@@ -45,8 +46,7 @@ def swamped(rest: Rest, jid: str) -> dict[str, Any] | None:
 
 
 def events(folder: Path, *kinds: str) -> list[dict[str, Any]]:
-    listed = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
-    return [event for event in listed if event["Event"].removeprefix("SparkListener") in kinds]
+    return [event for event in logged(folder) if event["Event"].removeprefix("SparkListener") in kinds]
 
 
 def batches(progress: list[Any]) -> list[tuple[int, int, bool]]:

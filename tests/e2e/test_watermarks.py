@@ -31,6 +31,8 @@ RIGHT: list[Rows] = [[(1, 0), (2, 10)], [(1, 200)], [(1, 300), (2, 10)], []]
 
 STATEFUL = r"StateStoreSave|SessionWindowStateStoreSave|StreamingDeduplicate\w*|StreamingSymmetricHashJoin"
 
+ASKED = ("Watermark", names.NUM_LATE_RECORDS_DROPPED)
+
 Make = Callable[[DataFrame, DataFrame], DataFrame]
 
 
@@ -125,9 +127,9 @@ class Watched:
         job = eventually(lambda: self._rest.job(self.name))
         vertices = []
         for vertex in self._rest.get(f"/jobs/{job['jid']}")["vertices"]:
-            marks = self._rest.get(f"/jobs/{job['jid']}/vertices/{vertex['id']}/watermarks")
+            marks, columns = self._moment(job["jid"], vertex["id"])
             operators: dict[str, dict[str, int]] = defaultdict(dict)
-            for metric, column in self._rest.columns(job["jid"], vertex["id"]).items():
+            for metric, column in columns.items():
                 operator, _, name = metric.rpartition(".")
                 if name == names.NUM_LATE_RECORDS_DROPPED:
                     operators[operator][name] = sum(map(int, column.values()))
@@ -138,6 +140,18 @@ class Watched:
                     assert sorted(column.items()) == [(place, each["value"]) for place, each in enumerate(marks)]
             vertices.append((vertex["name"], [int(each["value"]) for each in marks], dict(operators)))
         return vertices
+
+    def _moment(self, jid: str, vertex: str) -> tuple[list[dict[str, Any]], dict[str, dict[int, str]]]:
+        """What /watermarks and the metrics say while neither changes."""
+        path = f"/jobs/{jid}/vertices/{vertex}/watermarks"
+        before = self._rest.get(path)
+        while True:
+            # Few enough to be of one moment.
+            columns = self._rest.columns(jid, vertex, lambda metric: metric.endswith(ASKED))
+            marks = self._rest.get(path)
+            if before == marks:
+                return marks, columns
+            before = marks
 
     def watermarks(self) -> dict[str, list[tuple[int | None, int | None]]]:
         """What `operators` says, from REST."""
