@@ -29,6 +29,8 @@ settings.register_profile("streamgauge", deadline=None)
 settings.load_profile("streamgauge")
 
 
+# Before xdist's own, which looks for the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep what shares a driver in one worker, where there are several: a file, and all of Flink's clients."""
     if config.pluginmanager.hasplugin("xdist"):

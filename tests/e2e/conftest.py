@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 import urllib3
 from pyspark.sql import SparkSession
@@ -131,6 +132,7 @@ def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A driver on two cores with Spark's REST and event log, the oracles, and a heartbeat every second."""
     folder = tmp_path_factory.mktemp("spark")
+    package = "streaming.checkpointing" if pyspark.__version__ >= "4.1" else "streaming"
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -143,6 +145,10 @@ def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "spark.local.dir": str(folder),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "3",
+        # The other one, which is the usual one, starts several `readlink` for each file that a query writes.
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            f"org.apache.spark.sql.execution.{package}.FileSystemBasedCheckpointFileManager"
+        ),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.port": "0",
         "spark.ui.showConsoleProgress": "false",

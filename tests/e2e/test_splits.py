@@ -83,7 +83,8 @@ def dropped(query: StreamingQuery) -> int:
 def vertices(rest: Rest, name: str) -> list[str]:
     """The vertex with the tap, and the one behind it."""
     job = eventually(lambda: rest.job(name))
-    found = rest.get(f"/jobs/{job['jid']}")["vertices"]
+    path = f"/jobs/{job['jid']}"
+    found = eventually(lambda: len(told := rest.get(path)["vertices"]) == 2 and told)
     order = sorted(found, key=lambda each: "CollectMetrics" not in each["name"])
     return [f"/jobs/{job['jid']}/vertices/{each['id']}" for each in order]
 
