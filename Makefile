@@ -23,7 +23,7 @@ demo: $(firstword $(wildcard $(VENV)/.installed-test) $(VENV)/.installed-demo)
 # A Java that is missing is fetched before the tests, not in one of them. Most tests of a driver wait for it: two at once
 # take little more than half the time.
 test: check
-	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest -n 2 --dist loadgroup
+	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .

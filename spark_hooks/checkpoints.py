@@ -20,6 +20,8 @@ APPLICATION_ENDED = "The application ended before it had committed this micro-ba
 _COPIED = "rocksdbBytesCopied"
 _CHANGE_LOG = "rocksdbChangeLogWriterCommitLatencyMs"
 """Custom metrics of the RocksDB state store."""
+CHANGE_LOG_SETTING = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+"""A change log may be written in less than a millisecond, and then no metric tells of it."""
 
 
 @dataclass(slots=True)
@@ -87,12 +89,13 @@ class Checkpoints:
         if self._running >= 0:
             self._broken_off = (time_ms, reason)
 
-    def complete(self, progress: Progress, trigger_ms: int) -> None:
+    def complete(self, progress: Progress, trigger_ms: int, change_log: bool = False) -> None:
         """
         Spark told of a micro-batch that it has committed.
 
         Args:
             trigger_ms: The progress's timestamp, wall time.
+            change_log: Its query is set to have RocksDB write one.
         """
         duration_ms = progress.duration_ms.get("triggerExecution", -1)
         if progress.batch_id != self._running:
@@ -105,7 +108,7 @@ class Checkpoints:
                 trigger_ms + max(duration_ms, 0),
                 duration_ms,
                 sum(operator.memory_used_bytes for operator in progress.state_operators),
-                _written(progress.state_operators),
+                _written(progress.state_operators, change_log),
                 progress.num_input_rows,
                 progress.sink.num_output_rows,
                 progress.duration_ms,
@@ -209,7 +212,7 @@ class Checkpoints:
                 del self._held[old]
 
 
-def _written(operators: tuple[StateOperator, ...]) -> int:
+def _written(operators: tuple[StateOperator, ...], change_log: bool) -> int:
     """
     Return the bytes of state that a commit wrote, −1 where a state store does not tell; 0 without state.
 
@@ -217,6 +220,6 @@ def _written(operators: tuple[StateOperator, ...]) -> int:
     older snapshot. The store on files tells nothing of the kind, nor does Spark 3.5.
     """
     told = [operator.custom_metrics for operator in operators]
-    if any(_COPIED not in metrics or metrics.get(_CHANGE_LOG) != 0 for metrics in told):
+    if any(change_log or _COPIED not in metrics or metrics.get(_CHANGE_LOG) != 0 for metrics in told):
         return -1
     return sum(metrics[_COPIED] for metrics in told)

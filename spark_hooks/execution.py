@@ -16,6 +16,7 @@ from functools import singledispatchmethod
 from random import Random
 
 from spark_hooks import plan, progress, records
+from spark_hooks.checkpoints import CHANGE_LOG_SETTING
 from spark_hooks.executors import Executors
 from spark_hooks.job import Job
 from spark_hooks.markers import Emission, Markers
@@ -179,7 +180,9 @@ class Model:
         told = progress.read(event)
         job = self._runs.get(told.run_id)
         if job is not None:
-            job.progress(told, milliseconds(told.timestamp))
+            general = {} if self.environment is None else self.environment.settings
+            change_log = job.settings.get(CHANGE_LOG_SETTING, general.get(CHANGE_LOG_SETTING)) == "true"
+            job.progress(told, milliseconds(told.timestamp), change_log)
 
     @_apply.register
     def _(self, event: records.QueryIdle) -> None:

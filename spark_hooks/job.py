@@ -130,9 +130,9 @@ class Job:
         if self.state in ("CREATED", "RESTARTING"):
             self._enter("RUNNING", time_ms)
 
-    def progress(self, event: Progress, trigger_ms: int) -> None:
-        """A micro-batch that began at `trigger_ms` ended."""
-        self.checkpoints.complete(event, trigger_ms)
+    def progress(self, event: Progress, trigger_ms: int, change_log: bool = False) -> None:
+        """A micro-batch that began at `trigger_ms` ended; `change_log` is as for `Checkpoints.complete`."""
+        self.checkpoints.complete(event, trigger_ms, change_log)
         self.course.complete(event, trigger_ms)
         self._input_rows += event.num_input_rows
         if event.sink.num_output_rows < 0:

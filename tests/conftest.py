@@ -29,15 +29,6 @@ settings.register_profile("streamgauge", deadline=None)
 settings.load_profile("streamgauge")
 
 
-# Before xdist's own, which looks for the marks.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what shares a driver in one worker, where there are several: a file, and all of Flink's clients."""
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            item.add_marker(pytest.mark.xdist_group("clients" if "clients" in item.path.parts else item.path.name))
-
-
 RECORDINGS = Path(__file__).parent / "contract" / "flink"
 NOW_MS = 1_795_248_821_802
 """When the recordings were made."""

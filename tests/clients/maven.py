@@ -38,7 +38,12 @@ def jars(name: str) -> Path:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         if done.returncode:
             missing(f"Maven could not fetch what {pom.name} asks for: {done.stdout.strip()[:500]}")
-        Path(fresh, "jars").rename(folder)
+        try:
+            Path(fresh, "jars").rename(folder)
+        except OSError:
+            # Another worker was first.
+            if not folder.is_dir():
+                raise
     return folder
 
 

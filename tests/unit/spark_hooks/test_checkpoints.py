@@ -85,6 +85,15 @@ def test_written_bytes_are_told_where_all_stores_tell(
     assert (checkpoints.told().checkpointed_bytes is None) == (written < 0)
 
 
+def test_written_bytes_are_unknown_where_a_change_log_is_asked_for(checkpoints: Checkpoints) -> None:
+    """It may take less than a millisecond, which no metric tells from none; without state nothing is written."""
+    store = state(rocksdbBytesCopied=40, rocksdbChangeLogWriterCommitLatencyMs=0)
+    checkpoints.complete(progress(0, stateOperators=[store]), 4_000, change_log=True)
+    assert only(checkpoints).checkpointed_bytes == -1
+    checkpoints.complete(progress(1), 5_000, change_log=True)
+    assert checkpoints.told().changed[-1].checkpointed_bytes == 0
+
+
 def test_batch_that_the_end_of_the_run_broke_off_has_failed(checkpoints: Checkpoints) -> None:
     """With the reason, from its first sign to the end of the run; what had completed stays so."""
     checkpoints.complete(progress(0), 4_000)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spark_hooks import records
+from spark_hooks.checkpoints import CHANGE_LOG_SETTING
 from spark_hooks.plan import Graph, analyse
 from spark_hooks.records import PlanNode
 from spark_hooks.vertex import subtask_columns
@@ -64,6 +66,33 @@ def test_metrics_follow_progress(query: Query) -> None:
         names.LAST_CHECKPOINT_PROCESSED: 4,
         names.BACKLOGGED: False,
     }
+
+
+@pytest.mark.parametrize(
+    ("session", "application", "written"),
+    [
+        ({}, "false", 40),
+        ({}, "true", -1),
+        ({CHANGE_LOG_SETTING: "true"}, "false", -1),
+        ({CHANGE_LOG_SETTING: "false"}, "true", 40),
+    ],
+)
+def test_a_change_log_is_known_by_the_querys_settings(
+    query: Query, session: dict[str, str], application: str, written: int
+) -> None:
+    """Those of its session go before the application's."""
+    model = new_model()
+    metrics = {"rocksdbBytesCopied": 40, "rocksdbChangeLogWriterCommitLatencyMs": 0}
+    model.apply(
+        [
+            records.Environment("", "", (), (), {CHANGE_LOG_SETTING: application}),
+            query.started(),
+            records.Configuration(query.run_id, -1, session),
+            query.progress(stateOperators=[{"customMetrics": metrics}]),
+        ]
+    )
+    assert model.faults == []
+    assert model.jobs[query.jid].checkpoints.told().changed[0].checkpointed_bytes == written
 
 
 def test_rows_of_a_sink_that_does_not_know_are_absent(query: Query) -> None:
