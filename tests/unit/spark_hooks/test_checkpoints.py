@@ -91,7 +91,7 @@ def test_written_bytes_are_unknown_where_a_change_log_is_asked_for(checkpoints: 
     checkpoints.complete(progress(0, stateOperators=[store]), 4_000, change_log=True)
     assert only(checkpoints).checkpointed_bytes == -1
     checkpoints.complete(progress(1), 5_000, change_log=True)
-    assert checkpoints.told().changed[-1].checkpointed_bytes == 0
+    assert checkpoints.told().changed[0].checkpointed_bytes == 0
 
 
 def test_batch_that_the_end_of_the_run_broke_off_has_failed(checkpoints: Checkpoints) -> None:
