@@ -20,8 +20,8 @@ help:
 demo: $(firstword $(wildcard $(VENV)/.installed-test) $(VENV)/.installed-demo)
 	@exec $(BIN)/streamgauge demo
 
-# A Java that is missing is fetched before the tests, not in one of them. Most tests of a driver wait for it: two at once
-# take little more than half the time.
+# A Java that is missing is fetched before the tests, not in one of them. Most tests of a driver wait for it: so
+# two run at once.
 test: check
 	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest -n 2 --dist loadfile
 

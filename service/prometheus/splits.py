@@ -79,9 +79,9 @@ def expose_splits(exposition: Exposition, vertex: VertexState, whose: Mapping[st
     """
     for tap in vertex.taps.taps:
         told = figures(tap)
-        standing = [*_standing(tap, told)]
+        standing: list[Value | None] = [*_standing(tap, told)]
         told[_LAG] = [None if since is None else now_ms - since for since in standing]
-        told[names.SPLIT_CURRENT_WATERMARK] = [*standing]
+        told[names.SPLIT_CURRENT_WATERMARK] = standing
         pairs = [labels({**whose, "tap": tap.name, "split": split}) for split in tap.splits]
         for family in FAMILIES:
             exposition.add(
