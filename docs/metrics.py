@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from service.prometheus import distributions, latencies, splits
-from service.prometheus.families import FAMILIES, is_told_twice
+from service.prometheus.families import FAMILIES, Family, is_told_twice
 from streamgauge import catalogue, names
 from streamgauge.catalogue.metric import METER
 
@@ -203,16 +203,18 @@ It is of the whole run and of all subtasks together, and so stands at subtask 0;
 belongs to no subtask.
 
 `/metrics` has base units: seconds, bytes, ratios of 0 to 1. A counter of a vertex is the sum over its subtasks there,
-and so are timers that wait; any other gauge is the greatest, a watermark the least. `?granularity=subtask` gives each
-subtask a series, with the label `subtask`. A watermark is not told before there is one and at the end of input. It has
-besides
-`streamgauge_job_state{state}`, 1 for the state that the job is in and 0 for the others;
+and so are timers that wait and state; any other gauge is the greatest, a watermark the least.
+`?granularity=subtask` gives each subtask a series, with the label `subtask`. A watermark is not told before there is
+one and at the end of input. It has besides
+`streamgauge_job_state{job_type,state}`, 1 for the state that the job is in and 0 for the others;
+`streamgauge_job_info{application_id,application_name}`, 1, of each job;
 `streamgauge_vertex_bottleneck`, 1 for the vertex that holds a backlogged job up (`/jobs/:jobid` names it too); of
 each split, with the labels `tap` and `split`,
 SPLITS;
-and the service's own `streamgauge_service_…`. `/metrics/flink` has every figure of a scope with a prefix, a series a
-subtask, called by prefix and name with all but letters, digits, ':' and '_' as '_'. The series of a job leave both
-when it has ended, or while its driver is silent; its state stays for 15 minutes.
+and the service's own, `streamgauge_service_…` and `streamgauge_scrape…`. `/metrics/flink` has every figure of a scope
+with a prefix, a series a subtask, called by prefix and name with all but letters, digits, ':' and '_' as '_'. The
+series of a job leave both when it has ended, or while its driver is silent; its state stays for 15 minutes. How to
+scrape them, how finely they tell and in which formats stands in [prometheus.md](prometheus.md).
 
 ### Rates
 
@@ -313,12 +315,20 @@ def _present(metric: catalogue.Metric) -> str:
 def _prometheus(metric: catalogue.Metric) -> str:
     family = FAMILIES.get((metric.scope, metric.name))
     if family is not None:
-        return f"`{family.name}{{{family.label}}}`" if family.label else f"`{family.name}`"
+        return f"`{shown(family)}`"
     if metric.name in distributions.FAMILIES:
         return f"histogram `{distributions.FAMILIES[metric.name].name}`"
     if metric.type == "histogram":
         return "histograms " + ", ".join(f"`{family.name}`" for family in latencies.FAMILIES)
     return "`rate()`" if metric.formula == METER else "–"
+
+
+def shown(family: Family) -> str:
+    """Return a family's name with the label that tells its metric from others of the family."""
+    if family.label is None:
+        return family.name
+    name, value = family.label
+    return f'{family.name}{{{name}="{value}"}}'
 
 
 def _line(*cells: str) -> str:

@@ -24,7 +24,7 @@ from service.flink.rest import FlinkRest
 from service.health import Health
 from service.openapi.document import OpenApi
 from service.openapi.own import OPENAPI_PATH
-from service.prometheus.scrape import Scrape
+from service.prometheus.scrape import FLINK, METRICS, Scrape
 from service.push import Push
 from service.self_metrics import RequestMetrics, SelfMetrics
 from service.sweeps import Sweep, run_sweeps
@@ -57,9 +57,9 @@ def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
         redirect_slashes=False,
     )
     app.post(PUSH_PATH)(push.__call__)
-    scrape = Scrape(store, clock, figures)
-    app.get("/metrics")(scrape.metrics)
-    app.get("/metrics/flink")(scrape.flink)
+    scrape = Scrape(store, clock, figures, config.metrics_max_series)
+    for path, page in ((METRICS, scrape.metrics), (FLINK, scrape.flink)):
+        app.api_route(path, methods=["GET", "HEAD"])(page)
     app.get("/-/healthy")(health.healthy)
     app.get("/-/ready")(health.readiness)
     app.get(OPENAPI_PATH)(OpenApi(bool(config.read_token), bool(config.push_token)).__call__)

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streamgauge.environment import PREFIX, refuse_unknown, truth
+from streamgauge.environment import PREFIX, is_service_link, refuse_unknown, truth
 from streamgauge.errors import SettingError
 
 REFRESH_INTERVAL_MS = 3_000
@@ -44,6 +44,8 @@ class Config:
     | `--allowed-host`  | STREAMGAUGE_ALLOWED_HOSTS | none       | Further names in the Host header; in the    |
     |                   |                           |            | environment separated by commas             |
     | `--max-push-bytes`| STREAMGAUGE_MAX_PUSH_BYTES| 33554432   | Longest body of a push; longer is 413       |
+    | `--metrics-max-series`                        | 250000     | Series of a page that Prometheus scrapes;   |
+    |                   | STREAMGAUGE_METRICS_MAX_SERIES         | what would be more is told less finely      |
 
     Beyond loopback a push token is needed, for anyone who can reach the port could write; `--insecure` says that
     this is meant. See `service.doors` for which Host headers are answered.
@@ -56,6 +58,7 @@ class Config:
     allowed_hosts: tuple[str, ...] = ()
     max_push_bytes: int = 32 * 1024 * 1024
     read_token: str = ""
+    metrics_max_series: int = 250_000
 
     def __post_init__(self) -> None:
         """
@@ -68,6 +71,8 @@ class Config:
             raise SettingError(f"port {self.port}: a port is a number from 0 to 65535")
         if self.max_push_bytes < 1:
             raise SettingError(f"max-push-bytes {self.max_push_bytes}: a push needs at least 1 byte")
+        if self.metrics_max_series < 1:
+            raise SettingError(f"metrics-max-series {self.metrics_max_series}: a page needs at least 1 series")
         if not is_loopback(self.host) and not self.push_token and not self.insecure:
             raise SettingError(
                 f"--host {self.host or '(all interfaces)'} is open to the network, where anyone could push: set a "
@@ -90,8 +95,9 @@ class Config:
         refuse_unknown(environ)
         settings: dict[str, object] = {}
         for variable, (name, parse) in _VARIABLES.items():
-            if environ.get(variable, ""):
-                settings[name] = parse(variable, environ[variable])
+            value = environ.get(variable, "")
+            if value and not is_service_link(variable, value):
+                settings[name] = parse(variable, value)
         settings.update({name: value for name, value in options.items() if value is not None and value != ()})
         return cls(**settings)  # type: ignore[arg-type]
 
@@ -131,4 +137,5 @@ _VARIABLES = {
     PREFIX + "INSECURE": ("insecure", truth),
     PREFIX + "ALLOWED_HOSTS": ("allowed_hosts", _list),
     PREFIX + "MAX_PUSH_BYTES": ("max_push_bytes", _whole),
+    PREFIX + "METRICS_MAX_SERIES": ("metrics_max_series", _whole),
 }

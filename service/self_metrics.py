@@ -66,6 +66,24 @@ class SelfMetrics:
             "When a push was last refused, Unix time; 0 for never.",
             registry=registry,
         )
+        self.scrape_series = Gauge(
+            "streamgauge_scrape_series",
+            "Series of the last scrape of a page, but for the service's own.",
+            ["page"],
+            registry=registry,
+        )
+        self.scrape_bytes = Gauge(
+            "streamgauge_scrape_size_bytes",
+            "Length of the last scrape of a page, uncompressed, but for the service's own.",
+            ["page"],
+            registry=registry,
+        )
+        self.scrapes_coarsened = Counter(
+            "streamgauge_scrapes_coarsened",
+            "Scrapes that were told less finely than asked, to stay within the greatest number of series.",
+            ["page", "asked", "told"],
+            registry=registry,
+        )
         self._count("jobs", "Jobs held.", lambda: len(store.snapshot().jobs))
         self._count("applications", "Applications held.", lambda: len(store.snapshot().apps))
         self._count("series", "Values held: each column counts its vertex's subtasks.", lambda: _series(store))

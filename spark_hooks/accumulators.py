@@ -177,6 +177,12 @@ class Accumulators:
         column = self._columns.get((operator, metric))
         return None if column is None else self._shown(size)[:, column].copy()
 
+    def ended(self, size: int) -> npt.NDArray[np.bool_]:
+        """Return which of `size` subtasks have a task that counts and has ended; bool, shape (size,)."""
+        found = np.zeros(size, dtype=np.bool_)
+        found[[place for place, subtask in enumerate(self._subtasks[:size]) if subtask.recent]] = True
+        return found
+
     def _column(self, operator: str, metric: NativeMetric) -> int | None:
         key = (operator, metric.name)
         column = self._columns.get(key)

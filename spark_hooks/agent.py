@@ -32,6 +32,9 @@ from streamgauge.version import __version__
 GOODBYE_S = 2.0
 """How long detaching, or the end of the driver, waits for the last push."""
 
+CATCH_UP_S = 1.0
+"""How long it waits for the ends of queries that are over."""
+
 log = logging.getLogger("streamgauge")
 
 _figures = msgspec.msgpack.Decoder(dict[str, int | float])
@@ -117,9 +120,10 @@ class Agent:
         # First, for a collector that hangs must not keep the recorder on the bus.
         if not self._model.ended:
             try:
-                self._recorder.catch_up()
-                self._drain(0)
-                self._recorder.remove()
+                try:
+                    self._catch_up()
+                finally:
+                    self._recorder.remove()
             except Exception as error:  # noqa: BLE001  the JVM may be gone before us
                 self._report(error)
         self._pusher.stop()
@@ -127,6 +131,18 @@ class Agent:
         if not self._gone and not self._told_all():
             self._pusher.push()
         self._pusher.close()
+
+    def _catch_up(self) -> None:
+        """Drain what has happened: a query is over a moment before Spark posts so, and a driver may leave between."""
+        until_s = time.monotonic() + CATCH_UP_S
+        while True:
+            self._recorder.catch_up()
+            self._drain(0)
+            with self._lock:
+                told = self._model.running()
+            if told <= self._recorder.running() or time.monotonic() >= until_s:
+                return
+            time.sleep(0.01)
 
     def _told_all(self) -> bool:
         """Whether the application has ended, and the collector knows it."""

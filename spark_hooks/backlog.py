@@ -25,6 +25,7 @@ class Backlog:
     The batches of one run, told one after the other. Not thread safe.
 
     `up` tells whether the query was backlogged when its latest completed batch was triggered; None before the first.
+    `interval_ms` is the trigger's, 0 where it has none.
 
     Args:
         trigger: In Spark's words.
@@ -32,7 +33,7 @@ class Backlog:
 
     def __init__(self, trigger: str) -> None:
         self.up: bool | None = None
-        self._interval_ms = interval_ms(trigger) or 0
+        self.interval_ms = interval_ms(trigger) or 0
         self._latest_id = -1
         self._end_ms = 0
         self._rows, self._duration_ms = 0, 0
@@ -74,7 +75,7 @@ class Backlog:
         grows = at_once and rows > self._rows and duration_ms > self._duration_ms
         self._growths = self._growths + 1 if grows else 0
         self._rows, self._duration_ms = rows, duration_ms
-        return not self._interval_ms and self._growths >= GROWTHS
+        return not self.interval_ms and self._growths >= GROWTHS
 
     def _runs_past_slot(self, batch: Batch, trigger_ms: int) -> bool:
         """
@@ -84,9 +85,9 @@ class Backlog:
 
         Source: Spark, `ProcessingTimeExecutor.nextBatchTime`: slots lie on the wall clock.
         """
-        if not self._interval_ms or batch.id == 0:
+        if not self.interval_ms or batch.id == 0:
             return False
-        return trigger_ms % self._interval_ms + batch.end_ms - batch.begin_ms > self._interval_ms
+        return trigger_ms % self.interval_ms + batch.end_ms - batch.begin_ms > self.interval_ms
 
 
 def _has_more(source: Source) -> bool:

@@ -148,6 +148,8 @@ class Course:
         found: dict[str, wire.Scalar] = {}
         if self.backlog.up is not None:
             found[names.BACKLOGGED] = self.backlog.up
+        if self.backlog.interval_ms:
+            found[names.TRIGGER_INTERVAL] = self.backlog.interval_ms
         if self._time.now_ms is not None:
             found |= self.sources.metrics(self._time.now_ms, self.timeline.batch is not None)
         if self.markers is not None:

@@ -105,6 +105,10 @@ class Model:
         """Return the starts of all runs that are known, for hooks that are attached after these."""
         return self._starts | {run: job.attempt.start_ms for run, job in self._runs.items()}
 
+    def running(self) -> set[str]:
+        """Return the run ids of the streaming queries whose end has not been told."""
+        return {run for run, job in self._runs.items() if job.state not in wire.ENDED_STATES}
+
     def forget(self, jid: str, attempt: wire.Attempt) -> None:
         """Drop an ended job; its last state has been told."""
         job = self.jobs.get(jid)

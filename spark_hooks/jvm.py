@@ -37,6 +37,7 @@ class Recorder:
         """
         try:
             self._context = spark.sparkContext._jsc.sc()
+            self._shared = spark._jsparkSession.sharedState()
             gateway = spark.sparkContext._gateway
         except Exception as error:
             raise HookError(
@@ -70,6 +71,12 @@ class Recorder:
         # Where a listener of somebody else's is slower than that, or the JVM is gone, there is nothing to wait for.
         with contextlib.suppress(Exception):
             self._context.listenerBus().waitUntilEmpty(CATCH_UP_MS)
+
+    def running(self) -> set[str]:
+        """Return the run ids of the streaming queries that are active, of whatever session."""
+        # One that ends meanwhile is looked up in vain.
+        queries = self._shared.activeStreamingQueries().values()
+        return {str(query.runId()) for query in queries if query is not None and query.isActive()}
 
     def driver_metrics(self) -> bytes:
         """Return the driver's Status.* figures, a MessagePack map."""

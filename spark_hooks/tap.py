@@ -17,7 +17,7 @@ from spark_hooks.tap_rows import DELAY_BUCKETS, MAX_SPLIT_CHARS, MAX_SPLITS, NAM
 from streamgauge import SOURCE_SPLIT
 from streamgauge.errors import TapError
 
-DEFAULT_SPLITS = 16
+DEFAULT_SPLITS = 8
 
 DELAY_BINS = 720
 """More than a long has buckets of delays, so that Spark's histogram puts no two of them together."""

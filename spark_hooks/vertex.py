@@ -14,6 +14,7 @@ from spark_hooks.counts import BYTES_SPILLED, BYTES_WRITTEN, FETCH_WAIT, WRITTEN
 from spark_hooks.metrics import Counters, MeterViews
 from spark_hooks.source_columns import SourceColumns
 from spark_hooks.time_shares import TimeShares
+from spark_hooks.vertex_state import VertexState
 from spark_hooks.vertex_timers import KEYS, VertexTimers, has_timers
 from spark_hooks.vertex_watermarks import VertexWatermarks
 from streamgauge import wire
@@ -41,6 +42,7 @@ class JobVertex:
         self.accumulators = Accumulators()
         timed = [operator for operator in self.operators if has_timers(operator)]
         self.timers = VertexTimers(timed, self.accumulators) if timed else None
+        self.state = VertexState(tuple(operator.id for operator in self.operators), self.accumulators)
         self.shares = TimeShares()
         self.buffers = Buffers()
         self.alignment = Alignment()

@@ -72,13 +72,16 @@ def groups(vertex: JobVertex) -> Iterator[Group]:
         ran = vertex.starts_ms >= 0
         told = vertex.sources.columns
         yield Group("sources", (sources, ran.tobytes()), lambda: (Told(*each) for each in told(ran)))
+    state = vertex.state
+    yield Group("state", (state.revision, vertex.size), lambda: (Told(*each) for each in state.columns(vertex.size)))
     timers = vertex.timers
     if timers is not None:
         yield Group("timers", timers.state(), lambda: (Told(*each) for each in timers.columns()))
     if vertex.split_watermark_ms is not None:
         by_splits = np.full(vertex.size, vertex.split_watermark_ms)
-        state = vertex.split_watermark_ms
-        yield Group("split watermark", state, lambda: [Told("", names.CURRENT_SPLIT_WATERMARK, by_splits)])
+        yield Group(
+            "split watermark", vertex.split_watermark_ms, lambda: [Told("", names.CURRENT_SPLIT_WATERMARK, by_splits)]
+        )
     marks, source = vertex.watermarks, vertex.is_source
     yield Group(
         "watermarks", (marks.state(), source), lambda: (Told(*each) for each in marks.columns(vertex.size, source))

@@ -138,7 +138,7 @@ def tap(
             time from there to the trigger of the batch that reads it.
         partition: Which split of the source a record is of: a column of integers or strings, as Kafka's `partition`,
             or SOURCE_SPLIT for what one task of the source reads. Needs event_time.
-        splits: Which splits to watch, 64 at most: their values, or a number n for 0 … n − 1; 16 where nothing is said.
+        splits: Which splits to watch, 64 at most: their values, or a number n for 0 … n − 1; 8 where nothing is said.
             A string column needs the values. Records of others are counted, all together.
         max_out_of_orderness: How far a split's watermark is behind its latest event time: '10 seconds', or a
             timedelta; none where nothing is said. Needs event_time.

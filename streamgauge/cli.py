@@ -36,6 +36,11 @@ def _look_apart() -> None:
 @click.option("--insecure", is_flag=True, default=None, help="Listen beyond loopback without a token.")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A further name that requests may be sent to.")
 @click.option("--max-push-bytes", type=click.IntRange(1), help="Longest push that is taken.  [default: 33554432]")
+@click.option(
+    "--metrics-max-series",
+    type=click.IntRange(1),
+    help="Series of a page that Prometheus scrapes; what would be more is told less finely.  [default: 250000]",
+)
 def serve(**options: object) -> None:
     """Collect from drivers, and serve the Flink REST and Prometheus."""
     _look_apart()
@@ -106,7 +111,8 @@ def run(collector: str | None, token: str | None, interval_ms: int | None, modul
     type=click.FloatRange(0, 86400, min_open=True),
     help="Simulated seconds a second.  [default: 14400]",
 )
-def demo(host: str, port: int, speed: float | None) -> None:
+@click.option("--prometheus", is_flag=True, help="With Prometheus and Alertmanager, where they are installed.")
+def demo(host: str, port: int, speed: float | None, prometheus: bool) -> None:
     """Start the service and a Spark job on real data, until Ctrl-C."""
     _look_apart()
     try:
@@ -116,7 +122,7 @@ def demo(host: str, port: int, speed: float | None) -> None:
             f"{error.name} is not installed, the demo needs it: pip install 'streamgauge[demo]'"
         ) from None
     try:
-        run(host, port, speed, click.echo)
+        run(host, port, speed, click.echo, prometheus)
     except StreamgaugeError as error:
         raise click.ClickException(str(error)) from None
 

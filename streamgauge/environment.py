@@ -42,24 +42,42 @@ SERVICE = frozenset(
             "INSECURE",
             "ALLOWED_HOSTS",
             "MAX_PUSH_BYTES",
+            "METRICS_MAX_SERIES",
         )
     }
 )
 """What the service reads; `service.config.Config` is its manual."""
 
+_LINK_NAME = re.compile(r"_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$")
+_LINK_VALUE = re.compile(r"(tcp|udp|sctp)://")
+
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def is_service_link(variable: str, value: str) -> bool:
+    """
+    Whether a variable is one that Kubernetes puts into every pod beside a Service, and no setting of anyone's.
+
+    Where the Service is called streamgauge, or streamgauge-…, their names have our prefix; its STREAMGAUGE_PORT is
+    that of a setting, but tells a URL such as tcp://10.0.0.11:8081.
+
+    Source: Kubernetes documentation, "Service: Environment variables", and Docker's container links before it.
+    """
+    return bool(_LINK_NAME.search(variable)) or (variable.endswith("_PORT") and bool(_LINK_VALUE.match(value)))
 
 
 def refuse_unknown(environ: Mapping[str, str]) -> None:
     """
-    Refuse a variable that is nobody's: hooks and service share the environment of a container or a shell.
+    Refuse a variable that is nobody's: hooks and service share the environment of a container or a shell. What
+    Kubernetes tells there of Services is left alone.
 
     Raises:
         SettingError: naming the nearest known one.
     """
-    for variable in environ:
-        if variable.startswith(PREFIX) and variable not in HOOKS | SERVICE:
-            raise SettingError(f"unknown setting {variable}{nearest(variable, HOOKS | SERVICE)}")
+    known = HOOKS | SERVICE
+    for variable, value in environ.items():
+        if variable.startswith(PREFIX) and variable not in known and not is_service_link(variable, value):
+            raise SettingError(f"unknown setting {variable}{nearest(variable, known)}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -8,8 +8,9 @@ from collector.ingest import Outcome
 from service.config import BODY_TIMEOUT_S
 from service.errors import JSON, BodyTimeout, ForbiddenOrigin, TooManyPushes
 from service.openapi.answers import Json, body, failures
-from service.prometheus.scrape import GRANULARITIES
-from service.prometheus.text import CONTENT_TYPE as EXPOSITION
+from service.prometheus.granularity import GRANULARITIES
+from service.prometheus.negotiation import CONTENT_TYPES
+from service.prometheus.scrape import DEFAULTS, FLINK, METRICS
 from streamgauge import errors
 from streamgauge.wire import CONTENT_TYPE, PUSH_PATH
 
@@ -35,8 +36,8 @@ def paths() -> Json:
     """Return every path that is not Flink's."""
     return {
         PUSH_PATH: {"post": _push()},
-        "/metrics": {"get": _scrape("metrics", "Everything, as Prometheus names it.", granular=True)},
-        "/metrics/flink": {"get": _scrape("flink", "Everything, as Flink's Prometheus reporter names it.")},
+        METRICS: {"get": _scrape("metrics", METRICS, "Everything, as Prometheus names it")},
+        FLINK: {"get": _scrape("flink", FLINK, "Everything, as Flink's Prometheus reporter names it")},
         "/-/healthy": {"get": _probe("healthy", "Whether the service need not be restarted.")},
         "/-/ready": {"get": _probe("ready", "Whether the service can be asked.")},
         OPENAPI_PATH: {"get": _itself()},
@@ -66,25 +67,31 @@ def _push() -> Json:
     }
 
 
-def _scrape(name: str, summary: str, granular: bool = False) -> Json:
-    operation: Json = {
-        "operationId": f"scrape.{name}",
-        "summary": summary.rstrip("."),
-        "tags": ["Prometheus"],
-        "responses": {"200": body("Prometheus' text format.", _TEXT, EXPOSITION)},
+def _scrape(name: str, path: str, summary: str) -> Json:
+    told = {
+        "description": "Prometheus' text format, or OpenMetrics where it is asked for; as gzip where that is taken.",
+        "content": {content_type: {"schema": _TEXT} for content_type in CONTENT_TYPES},
+        "headers": {
+            "Vary": {"required": True, "schema": {"type": "string"}},
+            "Content-Encoding": {"schema": {"const": "gzip"}},
+        },
     }
-    if granular:
-        operation["parameters"] = [
+    return {
+        "operationId": f"scrape.{name}",
+        "summary": summary,
+        "description": "HEAD is answered likewise, without the body.",
+        "tags": ["Prometheus"],
+        "parameters": [
             {
                 "in": "query",
                 "name": "granularity",
                 "required": False,
-                "description": "'subtask' gives each subtask its series.",
-                "schema": {"enum": list(GRANULARITIES), "default": GRANULARITIES[0]},
+                "description": "How finely things are told apart; each tells what the one before it tells, and more.",
+                "schema": {"enum": list(GRANULARITIES), "default": DEFAULTS[path]},
             }
-        ]
-        operation["responses"] |= failures((), {400: "`granularity` is neither."})
-    return operation
+        ],
+        "responses": {"200": told, **failures((), {400: "`granularity` is none of these."})},
+    }
 
 
 def _probe(word: str, summary: str) -> Json:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from collector import columns
 from collector.store import Column, JobState, Snapshot, VertexState
 from service.bottleneck import bottleneck
 from service.cluster import cluster_metrics, connected
 from service.config import JOB_STATE_RETENTION_MS
 from service.lifetime import job_metrics
-from service.prometheus.distributions import expose_distributions
+from service.prometheus import text
+from service.prometheus.blocks import Blocks
+from service.prometheus.distributions import SERIES, expose_distributions
 from service.prometheus.families import FAMILIES, Family
+from service.prometheus.granularity import Granularity, tells
+from service.prometheus.labels import labels
+from service.prometheus.latencies import FAMILIES as LATENCIES
 from service.prometheus.latencies import expose_histograms
 from service.prometheus.splits import expose_splits
-from service.prometheus.text import Exposition, Value, labels
-from service.watermarks import standing_ms
+from service.prometheus.text import Exposition
+from service.watermarks import standing
 from streamgauge import catalogue
 from streamgauge.wire import ENDED_STATES, Scalar
 
@@ -26,12 +32,10 @@ SILENT_STATES = ENDED_STATES | {"SUSPENDED"}
 """Nothing new is heard of a job in one of these, so its series are taken away."""
 STATES = ("CREATED", "RUNNING", "RESTARTING", "SUSPENDED", "FAILED", "FINISHED", "CANCELED")
 
-Samples = Iterable[tuple[str, Value]]
 
-
-def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
+def expose(exposition: Exposition, snapshot: Snapshot, now_ms: int, granularity: Granularity, blocks: Blocks) -> None:
     """
-    Render a snapshot; any thread.
+    Add a snapshot to a page; any thread.
 
     Jobs that have ended or whose driver is silent are told by streamgauge_job_state only, and an ended one for
     JOB_STATE_RETENTION_MS. What is not known is not told, NaN included.
@@ -39,113 +43,167 @@ def expose(snapshot: Snapshot, now_ms: int, by_subtask: bool) -> bytes:
     Args:
         snapshot: What is exposed.
         now_ms: Wall time.
-        by_subtask: A series a subtask; else one a vertex or operator: the sum of a counter and of
-            timers that wait, the greatest value of any other gauge, the least watermark.
+        granularity: `job`: jobs, drivers and executors; `vertex`: vertices too; `operator`: operators, with their
+            latencies and splits; `subtask`: vertices and operators by subtask. Without it they are told as a whole: the
+            sum of a counter and of timers that wait, the greatest value of any other gauge, the least watermark.
+        blocks: Labels that were written for the scrape before.
+
+    Raises:
+        TooManySeries: the page has no room for them.
     """
-    exposition = Exposition()
+    page = _Page(exposition, now_ms, granularity, blocks)
     jobs = list(snapshot.jobs.values())
-    _states(exposition, jobs, now_ms)
-    for job in jobs:
-        if job.state not in SILENT_STATES:
-            whose = {"job_id": job.job.jid, "job_name": job.job.name}
-            _scalars(exposition, "job", labels(whose), job_metrics(job, now_ms))
-            for vertex in job.vertices.values():
-                _vertex(exposition, job, vertex, whose, by_subtask)
-                expose_splits(exposition, vertex, _named(vertex, whose), now_ms)
-            _bottleneck(exposition, job, whose)
+    page.states(jobs)
+    told = [job for job in jobs if job.state not in SILENT_STATES]
+    for job in told:
+        page.job(job)
+    if tells(granularity, "operator"):
+        vertices = [vertex for job in told for vertex in job.vertices.values()]
+        exposition.foresee(sum(map(_distributed, vertices)))
+        for job in told:
+            page.distributed(job)
     apps = connected(snapshot)
-    _scalars(exposition, "cluster", "", cluster_metrics(apps, (job.state for job in jobs)))
+    page.scalars("cluster", {}, cluster_metrics(apps, (job.state for job in jobs)))
     for app in apps:
         whose = {"application_id": app.app.id, "application_name": app.app.name}
-        _scalars(exposition, "driver", labels(whose), app.driver)
-        _scalars(exposition, "hooks", labels(whose), app.hooks)
+        page.scalars("driver", whose, app.driver)
+        page.scalars("hooks", whose, app.hooks)
         for executor in app.executors.values():
-            _scalars(exposition, "executor", labels({**whose, "executor_id": executor.id}), executor.metrics)
-    return exposition.render()
+            page.scalars("executor", {**whose, "executor_id": executor.id}, executor.metrics)
 
 
-def _states(exposition: Exposition, jobs: Iterable[JobState], now_ms: int) -> None:
-    for job in jobs:
-        if job.state in ENDED_STATES and now_ms - job.modified_ms > JOB_STATE_RETENTION_MS:
-            continue
-        exposition.add(
-            "streamgauge_job_state",
-            "gauge",
-            "1 for the state that the job is in, 0 for the others.",
-            (
-                (labels({"job_id": job.job.jid, "job_name": job.job.name, "state": state}), int(job.state == state))
-                for state in STATES
-            ),
+class _Page:
+    """One page on its way; see `expose` for what it is made of."""
+
+    def __init__(self, exposition: Exposition, now_ms: int, granularity: Granularity, blocks: Blocks) -> None:
+        self._exposition = exposition
+        self._now_ms = now_ms
+        self._granularity = granularity
+        self._blocks = blocks
+
+    def states(self, jobs: Iterable[JobState]) -> None:
+        for job in jobs:
+            if job.state in ENDED_STATES and self._now_ms - job.modified_ms > JOB_STATE_RETENTION_MS:
+                continue
+            whose = {"job_id": job.job.jid, "job_name": job.job.name, "job_type": job.job.type}
+            series = ((labels({**whose, "state": state}), int(job.state == state)) for state in STATES)
+            self._exposition.add(
+                "streamgauge_job_state", "gauge", "1 for the state that the job is in, 0 for the others.", series
+            )
+
+    def job(self, job: JobState) -> None:
+        whose = {"job_id": job.job.jid, "job_name": job.job.name}
+        app = {"application_id": job.app.id, "application_name": job.app.name}
+        self._exposition.add(
+            "streamgauge_job_info", "gauge", "1; the application that runs the job.", [(labels({**whose, **app}), 1)]
         )
+        self.scalars("job", whose, job_metrics(job, self._now_ms))
+        if tells(self._granularity, "vertex"):
+            for vertex in job.vertices.values():
+                self._vertex(job, vertex, _named(vertex, whose))
+            self._bottleneck(job, whose)
 
+    def distributed(self, job: JobState) -> None:
+        """Add what a vertex tells by source, split or bound: work that is not begun before it is known to fit."""
+        for vertex in job.vertices.values():
+            whose = _named(vertex, {"job_id": job.job.jid, "job_name": job.job.name})
+            expose_histograms(self._exposition, job, vertex, whose, self._blocks)
+            expose_distributions(self._exposition, vertex, whose, self._blocks)
+            expose_splits(self._exposition, vertex, whose, self._now_ms, self._blocks)
 
-def _scalars(exposition: Exposition, scope: catalogue.Scope, whose: str, metrics: Mapping[str, Scalar]) -> None:
-    for name, value in metrics.items():
-        family = FAMILIES.get((scope, name))
-        if family is not None and not isinstance(value, str) and value == value:
-            mine = ",".join(filter(None, (whose, family.label)))
-            _add(exposition, family, [(mine, int(value) if isinstance(value, bool) else value)])
+    def scalars(self, scope: catalogue.Scope, whose: Mapping[str, str], metrics: Mapping[str, Scalar]) -> None:
+        own = labels(whose)
+        for name, value in metrics.items():
+            family = FAMILIES.get((scope, name))
+            if family is not None and not isinstance(value, str) and family.is_told(value):
+                pairs = own if family.label is None else labels({**whose, **dict([family.label])})
+                self._exposition.add(family.name, family.kind, family.help, [(pairs, family.scaled(value))])
 
+    def _bottleneck(self, job: JobState, whose: Mapping[str, str]) -> None:
+        found = bottleneck(job)
+        if found is not None:
+            self._exposition.add(
+                "streamgauge_vertex_bottleneck",
+                "gauge",
+                "1 for the vertex that holds a backlogged job up, the busiest one; the others have none.",
+                [(labels(_named(found.vertex, whose)), 1)],
+            )
 
-def _bottleneck(exposition: Exposition, job: JobState, whose: Mapping[str, str]) -> None:
-    found = bottleneck(job)
-    if found is not None:
-        exposition.add(
-            "streamgauge_vertex_bottleneck",
-            "gauge",
-            "1 for the vertex that holds a backlogged job up, the busiest one; the others have none.",
-            [(labels(_named(found.vertex, whose)), 1)],
-        )
+    def _vertex(self, job: JobState, vertex: VertexState, whose: Mapping[str, str]) -> None:
+        self._columns("vertex", whose, vertex, vertex.columns)
+        if not tells(self._granularity, "operator"):
+            return
+        for operator in vertex.vertex.operators:
+            mine = {**whose, "operator_name": operator.name}
+            self._columns("operator", mine, vertex, vertex.operators.get(operator.id, {}))
+            self.scalars("coordinator", mine, vertex.coordinators.get(operator.id, {}))
+
+    def _columns(
+        self, scope: catalogue.Scope, whose: Mapping[str, str], vertex: VertexState, found: Mapping[str, Column]
+    ) -> None:
+        if not found:
+            return
+        key = tuple(whose.values())
+        by_subtask = tells(self._granularity, "subtask")
+        if by_subtask:
+            make = partial(_subtasks, whose, vertex.size)
+            pairs = partial(self._blocks.get, ("subtasks", *key), vertex.size, make)
+        else:
+            own = self._blocks.get(("whole", *key), None, partial(labels, whose))
+        for name, column in found.items():
+            family = FAMILIES.get((scope, name))
+            if family is None:
+                continue
+            if by_subtask:
+                told = text.Column(pairs, *_known(family, column))
+                self._exposition.add_column(family.name, family.kind, family.help, key, told)
+            else:
+                value = _whole(family, column)
+                if value is not None and family.is_told(value):
+                    sample = (own, family.scaled(value))
+                    self._exposition.add(family.name, family.kind, family.help, [sample])
 
 
 def _named(vertex: VertexState, job: Mapping[str, str]) -> dict[str, str]:
     return {**job, "vertex_id": vertex.vertex.id, "vertex_name": vertex.vertex.name}
 
 
-def _vertex(
-    exposition: Exposition, job: JobState, vertex: VertexState, query: Mapping[str, str], by_subtask: bool
-) -> None:
-    whose = _named(vertex, query)
-    _columns(exposition, "vertex", labels(whose), vertex.columns, by_subtask)
-    for operator in vertex.vertex.operators:
-        mine = labels({**whose, "operator_name": operator.name})
-        _columns(exposition, "operator", mine, vertex.operators.get(operator.id, {}), by_subtask)
-        _scalars(exposition, "coordinator", mine, vertex.coordinators.get(operator.id, {}))
-    expose_histograms(exposition, job, vertex, whose)
-    expose_distributions(exposition, vertex, whose)
+def _distributed(vertex: VertexState) -> int:
+    """Return how many series a vertex has of what is distributed, at least."""
+    histograms = len(LATENCIES) * len(vertex.latencies.histograms) + len(vertex.taps.distributions)
+    return SERIES * histograms + sum(len(tap.splits) for tap in vertex.taps.taps)
 
 
-def _columns(
-    exposition: Exposition, scope: catalogue.Scope, whose: str, found: Mapping[str, Column], by_subtask: bool
-) -> None:
-    for name, column in found.items():
-        family = FAMILIES.get((scope, name))
-        if family is not None:
-            samples = _subtasks(column, whose, family) if by_subtask else _whole(column, whose, family)
-            _add(exposition, family, samples)
+def _subtasks(whose: Mapping[str, str], size: int) -> list[str]:
+    return [labels({**whose, "subtask": str(index)}) for index in range(size)]
 
 
-def _subtasks(column: Column, whose: str, family: Family) -> Iterator[tuple[str, Value]]:
-    there = columns.subtasks(column)
-    for index, value in zip(there.tolist(), column.values[there].tolist(), strict=True):
-        if value == value and _is_told(family, value):
-            yield f'{whose},subtask="{index}"', value
+def _known(family: Family, column: Column) -> tuple[npt.NDArray[np.bool_] | None, npt.NDArray[np.float64]]:
+    """Return which subtasks have something to tell, None for all, and what, in the base unit."""
+    values: npt.NDArray[Any] = column.values
+    there = column.present
+    if family.is_watermark:
+        there = standing(values) if there is None else there & standing(values)
+    elif family.kind == "counter" or values.dtype.kind == "f":
+        # Neither compares with NaN.
+        counts = values >= 0 if family.kind == "counter" else values == values
+        if not counts.all():
+            there = counts if there is None else there & counts
+    return there, (values if there is None else values[there]) / family.divisor
 
 
-def _whole(column: Column, whose: str, family: Family) -> Iterator[tuple[str, Value]]:
-    known = column.values[columns.subtasks(column)]
-    known = known[~np.isnan(known)]
+def _whole(family: Family, column: Column) -> int | float | None:
+    """Return what stands for all subtasks; None where none is known."""
+    known = column.values if column.present is None else column.values[column.present]
+    if known.dtype.kind == "f":
+        known = known[~np.isnan(known)]
+    if family.kind == "counter":
+        known = known[known >= 0]
+    if family.whole == "sum":
+        # As it is written; whole numbers would begin anew below 0 where they are too many.
+        known = known.astype(np.float64)
     if not known.size:
-        return
+        return None
     with np.errstate(all="ignore"):
-        value = getattr(known, family.whole)().item()
-    if _is_told(family, value):
-        yield whose, value
-
-
-def _is_told(family: Family, value: Value) -> bool:
-    return not family.is_watermark or (math.isfinite(value) and standing_ms(int(value)) is not None)
-
-
-def _add(exposition: Exposition, family: Family, samples: Samples) -> None:
-    exposition.add(family.name, family.kind, family.help, ((whose, family.scaled(value)) for whose, value in samples))
+        value: int | float = getattr(known, family.whole)().item()
+    return value

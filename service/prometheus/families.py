@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-from service.prometheus.text import Kind, Value
+from service.prometheus.text import Value
+from service.watermarks import standing_ms
 from streamgauge import catalogue, names
 
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -29,6 +31,9 @@ _CALLED: dict[str, str] = {
     names.INPUT_BUFFERS + names.IN_POOL_USAGE: "in_pool_usage",
     names.CHECKPOINT_START_DELAY: "checkpoint_start_delay",
     names.TIMER_TIME: "timer_processing",
+    names.TRIGGER_INTERVAL: "trigger_interval",
+    names.STATE_MEMORY_USED: "state_memory",
+    names.STATE_COMMIT_TIME: "state_commit",
     names.BACKLOG_TIME: "backlog_time",
     names.BACKLOG_TIME_TREND: "backlog_time_growth",
     names.NUM_COMPLETED_CHECKPOINTS: "completed_checkpoints",
@@ -61,6 +66,8 @@ _COUNTERS = frozenset(
     }
 )
 """Gauges in Flink that only grow."""
+_LEVELS = frozenset({names.NUM_PENDING_TIMERS, names.NUM_STATE_ROWS, names.STATE_MEMORY_USED})
+"""Gauges of what each subtask holds a part of."""
 _WATERMARKS = frozenset(
     {
         names.CURRENT_INPUT_WATERMARK,
@@ -80,16 +87,16 @@ class Family:
     Args:
         name: With unit, and _total on counters.
         divisor: From the catalogue's unit to the base unit; 1.0 leaves integers as they are.
-        label: Further label of this metric among those that share the family, '' where it is the only one.
+        label: Name and value of this metric's label among those that share the family; None where it is alone.
         is_watermark: It is told where it is a time.
         whole: What stands for all subtasks: their sum, or the greatest or least of them.
     """
 
     name: str
-    kind: Kind
+    kind: Literal["counter", "gauge"]
     help: str
     divisor: float
-    label: str = ""
+    label: tuple[str, str] | None = None
     is_watermark: bool = False
     whole: Literal["sum", "max", "min"] = "max"
 
@@ -97,15 +104,21 @@ class Family:
         """Return a value of the catalogue's unit in the base unit."""
         return value if self.divisor == 1.0 else value / self.divisor
 
+    def is_told(self, value: Value) -> bool:
+        """Return whether a value of the catalogue's unit says something: no NaN, and as a watermark or count one."""
+        if self.is_watermark:
+            return math.isfinite(value) and standing_ms(int(value)) is not None
+        return value >= 0 if self.kind == "counter" else value == value
+
 
 _LABELLED = {
-    ("hooks", metric): ("streamgauge_hooks_pushes_total", "Pushes, by what became of them.", f'outcome="{outcome}"')
+    ("hooks", metric): ("streamgauge_hooks_pushes_total", "Pushes, by what became of them.", ("outcome", outcome))
     for outcome, metric in names.HOOKS_PUSHES.items()
 } | {
     ("job", metric): (
         "streamgauge_job_latency_markers_dropped_total",
         "Latency markers that were dropped, by the reason.",
-        f'reason="{reason}"',
+        ("reason", reason),
     )
     for reason, metric in names.MARKERS_DROPPED_BY.items()
 }
@@ -120,7 +133,7 @@ def _family(metric: catalogue.Metric) -> Family | None:
     # rate() tells better what a meter tells; a histogram has families of its own.
     if metric.type in ("meter", "string", "histogram") or metric.name == names.GC_RATE_ALL or is_told_twice(metric):
         return None
-    kind: Kind = "counter" if metric.type == "counter" or metric.name in _COUNTERS else "gauge"
+    kind: Literal["counter", "gauge"] = "counter" if metric.type == "counter" or metric.name in _COUNTERS else "gauge"
     unit, divisor = _BASE_UNITS.get(metric.unit, ("", 1.0))
     words: list[str] = [] if metric.scope == "cluster" else [metric.scope]
     words.append(_CALLED.get(metric.name) or _snake(metric.name))
@@ -133,9 +146,9 @@ def _family(metric: catalogue.Metric) -> Family | None:
         words.append("total")
     # A vertex is as far as the last of its subtasks.
     whole: Literal["sum", "max", "min"] = "min" if is_watermark else "max"
-    if kind == "counter" or metric.name == names.NUM_PENDING_TIMERS:
+    if kind == "counter" or metric.name in _LEVELS:
         whole = "sum"
-    return Family("streamgauge_" + "_".join(words), kind, metric.help, divisor, "", is_watermark, whole)
+    return Family("streamgauge_" + "_".join(words), kind, metric.help, divisor, None, is_watermark, whole)
 
 
 def is_told_twice(metric: catalogue.Metric) -> bool:

@@ -2,141 +2,180 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache, partial
 
-from collector import columns
 from collector.store import AppState, Column, JobState, Snapshot, VertexState
-from service.cluster import cluster_metrics, connected
+from service.cluster import cluster_metrics, connected, free_slots
 from service.flink.tap_metrics import split_gauges
 from service.lifetime import job_metrics
+from service.prometheus import text
+from service.prometheus.blocks import Blocks
 from service.prometheus.distributions import expose_distribution_summaries
 from service.prometheus.exposition import SILENT_STATES
-from service.prometheus.latencies import expose_summaries
-from service.prometheus.text import Exposition, labels
-from streamgauge import names
-from streamgauge.wire import Executor, Scalar
+from service.prometheus.granularity import Granularity, tells
+from service.prometheus.labels import Around, bounded, labels, pair
+from service.prometheus.latencies import expose_summaries, summary_series
+from service.prometheus.tasks import Task, executor_at, filtered, located, tasks
+from service.prometheus.text import Exposition
+from streamgauge import names, wire
+from streamgauge.wire import Scalar
 
 _OPERATOR = "taskmanager_job_task_operator"
-_UNWANTED = re.compile(r"[^a-zA-Z0-9:_]")
 
 
-def filtered(text: str) -> str:
-    """Return a name or label value as the reporter writes it: letters, digits, ':' and '_', all else '_'."""
-    return _UNWANTED.sub("_", text)
-
-
-def expose(snapshot: Snapshot, now_ms: int) -> bytes:
+def expose(exposition: Exposition, snapshot: Snapshot, now_ms: int, granularity: Granularity, blocks: Blocks) -> None:
     """
-    Render a snapshot; any thread.
+    Add a snapshot to a page; any thread.
 
     Every family is a gauge, also Flink's counters and meters, but histograms, which are summaries. Each subtask has its
     series; what is not known is absent. Series of jobs that have ended, or whose driver is silent, are gone. A
     JobManager is a host with drivers on it: its Status is that of the driver that started last, its jobs and slots are
     all of theirs.
 
+    Args:
+        now_ms: Wall time.
+        granularity: `job`: JobManagers, TaskManagers and jobs; `vertex`: their tasks too; `operator`: those' operators;
+            `subtask`: the latencies of each.
+        blocks: Labels that were written for the scrape before.
+
+    Raises:
+        TooManySeries: the page has no room for them.
+
     Source: Flink 2.3's `PrometheusReporter`, and a recorded scrape of it.
     """
-    exposition = Exposition()
     apps = connected(snapshot)
     jobs = list(snapshot.jobs.values())
     _job_managers(exposition, apps, jobs)
-    for job in jobs:
-        if job.state not in SILENT_STATES:
-            whose = {"host": job.app.host, "job_id": job.job.jid, "job_name": job.job.name}
-            _scalars(exposition, "jobmanager_job", whose, job_metrics(job, now_ms))
+    told = [job for job in jobs if job.state not in SILENT_STATES]
+    for job in told:
+        _job(exposition, job, now_ms)
     for app in apps:
         for executor in app.executors.values():
-            whose = {"host": _host(executor), "tm_id": executor.id}
-            _scalars(exposition, "taskmanager", whose, executor.metrics)
-    for job in jobs:
-        if job.state not in SILENT_STATES:
-            owner = snapshot.apps.get(job.app.id)
-            for vertex in job.vertices.values():
-                _vertex(exposition, job, vertex, {} if owner is None else owner.executors)
-    return exposition.render()
+            whose = {**executor_at(executor.endpoint), "tm_id": filtered(bounded(executor.id))}
+            metrics = {**executor.metrics, names.AVAILABLE_SLOTS: free_slots(executor)}
+            _scalars(exposition, "taskmanager", whose, metrics)
+    if not tells(granularity, "vertex"):
+        return
+    vertices = []
+    for job in told:
+        owner = snapshot.apps.get(job.app.id)
+        executors = {} if owner is None else owner.executors
+        vertices += [_Vertex(job, vertex, executors, blocks) for vertex in job.vertices.values() if vertex.size]
+    for each in vertices:
+        each.columns(exposition, granularity)
+    # What is not put off until the page is rendered comes when the rest is known to fit.
+    if tells(granularity, "subtask"):
+        exposition.foresee(sum(summary_series(each.job, each.vertex) for each in vertices))
+        for each in vertices:
+            expose_summaries(exposition, each.job, each.vertex, each.tasks(), blocks)
+    if tells(granularity, "operator"):
+        for each in vertices:
+            each.distributed(exposition)
 
 
 def _job_managers(exposition: Exposition, apps: list[AppState], jobs: list[JobState]) -> None:
     hosts: dict[str, list[AppState]] = {}
     for app in apps:
         hosts.setdefault(app.app.host, []).append(app)
-    for host, drivers in hosts.items():
+    for name, drivers in hosts.items():
         ids = {app.app.id for app in drivers}
         cluster = cluster_metrics(drivers, (job.state for job in jobs if job.app.id in ids))
-        _scalars(exposition, "jobmanager", {"host": host}, {**drivers[0].driver, **cluster})
+        _scalars(exposition, "jobmanager", located(name, name), {**drivers[0].driver, **cluster})
 
 
-def _host(executor: Executor) -> str:
-    return executor.endpoint.rpartition(":")[0] or executor.endpoint
+def _job(exposition: Exposition, job: JobState, now_ms: int) -> None:
+    whose = {**located(job.app.host, job.app.host), "job_id": job.job.jid, "job_name": filtered(bounded(job.job.name))}
+    metrics = job_metrics(job, now_ms)
+    # Flink before 2.0 told restarts under both names, and most dashboards ask for the older one.
+    metrics[names.FULL_RESTARTS] = metrics[names.NUM_RESTARTS]
+    _scalars(exposition, "jobmanager_job", whose, metrics)
 
 
-def _vertex(exposition: Exposition, job: JobState, vertex: VertexState, executors: Mapping[str, Executor]) -> None:
-    tasks = [labels(_task(job, vertex, index, executors)) for index in range(vertex.size)]
-    _columns(exposition, "taskmanager_job_task", vertex.columns, tasks)
-    expose_summaries(exposition, job, vertex, tasks)
-    told = {tap.operator for tap in vertex.taps.taps} | {operator for operator, _ in vertex.taps.distributions}
-    for operator in vertex.vertex.operators:
-        found = vertex.operators.get(operator.id, {})
-        if tasks and (found or operator.id in told):
-            whose = labels({"operator_id": operator.id, "operator_name": filtered(operator.name)})
-            mine = [f"{task},{whose}" for task in tasks]
-            _columns(exposition, _OPERATOR, found, mine)
-            _split_gauges(exposition, vertex, operator.id, mine)
-            expose_distribution_summaries(exposition, _OPERATOR, vertex, operator.id, mine[0])
+class _Vertex:
+    """One vertex on its way to a page; its labels are written when they are first asked for."""
+
+    def __init__(
+        self, job: JobState, vertex: VertexState, executors: Mapping[str, wire.Executor], blocks: Blocks
+    ) -> None:
+        self.job = job
+        self.vertex = vertex
+        self.tasks = cache(partial(tasks, job, vertex, executors, blocks))
+        self._blocks = blocks
+        self._key = (job.job.jid, vertex.vertex.id)
+
+    def columns(self, exposition: Exposition, granularity: Granularity) -> None:
+        _columns(exposition, "taskmanager_job_task", self.vertex.columns, self._key, self._joined)
+        if tells(granularity, "operator"):
+            for operator in self.vertex.vertex.operators:
+                found = self.vertex.operators.get(operator.id, {})
+                _columns(exposition, _OPERATOR, found, (*self._key, operator.id), partial(self._of_operator, operator))
+
+    def distributed(self, exposition: Exposition) -> None:
+        taps = self.vertex.taps
+        told = {tap.operator for tap in taps.taps} | {operator for operator, _ in taps.distributions}
+        for operator in self.vertex.vertex.operators:
+            if operator.id in told:
+                _split_gauges(exposition, self.vertex, operator, self.tasks())
+                first = self.tasks()[0]
+                before, after = f"{first.head},{_named(operator)}", first.tail
+                around = Around(f"{before},", f",{after}", f"{before},{after}")
+                expose_distribution_summaries(exposition, _OPERATOR, self.vertex, operator.id, around)
+
+    def _joined(self) -> list[str]:
+        whose = self.tasks()
+        return self._blocks.get((*self._key, ""), whose, lambda: [f"{head},{tail}" for head, tail in whose])
+
+    def _of_operator(self, operator: wire.Operator) -> list[str]:
+        whose, named = self.tasks(), _named(operator)
+        make = partial(_with, named, whose)
+        return self._blocks.get((*self._key, operator.id), (operator, whose), make)
 
 
-def _split_gauges(exposition: Exposition, vertex: VertexState, operator: str, tasks: list[str]) -> None:
+def _with(named: str, whose: Sequence[Task]) -> list[str]:
+    return [f"{head},{named},{tail}" for head, tail in whose]
+
+
+def _named(operator: wire.Operator) -> str:
+    name = filtered(bounded(operator.name))
+    return f"{pair('operator_id', operator.id)},{pair('operator_name', name)}"
+
+
+def _split_gauges(exposition: Exposition, vertex: VertexState, operator: wire.Operator, whose: Sequence[Task]) -> None:
     """
     Add the split gauges of an operator; a split's id is a label.
 
     Source: Flink 2.3, `InternalSourceSplitMetricGroup`, `PrometheusReporter`: of `addGroup(key, value)` only the key
     is part of the name.
     """
+    named = _named(operator)
     for tap in vertex.taps.taps:
-        if tap.operator == operator:
+        if tap.operator == operator.id:
             for subtask, split, metric, value in split_gauges(vertex, tap):
                 name = names.SPLIT + metric
-                pairs = f"{tasks[subtask]},{labels({'split': filtered(split)})}"
-                sample = (pairs, int(value) if isinstance(value, bool) else value)
-                exposition.add(_name(_OPERATOR, name), "gauge", _help(_OPERATOR, name), [sample])
+                head, tail = whose[subtask]
+                pairs = f"{head},{named},{pair('split', filtered(bounded(split)))},{tail}"
+                exposition.add(_name(_OPERATOR, name), "gauge", _help(_OPERATOR, name), [(pairs, value)])
 
 
-def _task(job: JobState, vertex: VertexState, index: int, executors: Mapping[str, Executor]) -> dict[str, str]:
-    executor_id, attempt = "", 0
-    if vertex.subtasks is not None:
-        attempt = int(vertex.subtasks.attempt[index])
-        number = int(vertex.subtasks.executor[index])
-        executor_id = vertex.subtasks.executors[number] if number >= 0 else ""
-    executor = executors.get(executor_id)
-    task = {
-        "host": "" if executor is None else _host(executor),
-        "tm_id": executor_id,
-        "job_id": job.job.jid,
-        "job_name": job.job.name,
-        "task_id": vertex.vertex.id,
-        "task_name": vertex.vertex.name,
-        "task_attempt_id": f"{job.job.jid}_{vertex.vertex.id}_{index}_{attempt}",
-        "task_attempt_num": str(attempt),
-        "subtask_index": str(index),
-    }
-    return {name: filtered(value) for name, value in task.items()}
-
-
-def _columns(exposition: Exposition, scope: str, found: Mapping[str, Column], whose: list[str]) -> None:
+def _columns(
+    exposition: Exposition,
+    scope: str,
+    found: Mapping[str, Column],
+    whose: Hashable,
+    pairs: Callable[[], Sequence[str]],
+) -> None:
     for name, column in found.items():
-        there = columns.subtasks(column)
-        values = column.values[there].tolist()
-        samples = zip((whose[index] for index in there.tolist()), values, strict=True)
-        exposition.add(_name(scope, name), "gauge", _help(scope, name), samples)
+        values = column.values if column.present is None else column.values[column.present]
+        told = text.Column(pairs, column.present, values.astype(float))
+        exposition.add_column(_name(scope, name), "gauge", _help(scope, name), whose, told)
 
 
 def _scalars(exposition: Exposition, scope: str, whose: Mapping[str, str], metrics: Mapping[str, Scalar]) -> None:
-    pairs = labels({name: filtered(value) for name, value in whose.items()})
+    pairs = labels(whose)
     for name, value in metrics.items():
         if not isinstance(value, str):
-            sample = (pairs, int(value) if isinstance(value, bool) else value)
-            exposition.add(_name(scope, name), "gauge", _help(scope, name), [sample])
+            exposition.add(_name(scope, name), "gauge", _help(scope, name), [(pairs, value)])
 
 
 def _name(scope: str, metric: str) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Literal
 
 from collector.store import VertexState
 from collector.taps import figures
-from service.prometheus.text import Exposition, Kind, Value, labels
+from service.prometheus.blocks import Blocks
+from service.prometheus.labels import labels
+from service.prometheus.text import Exposition, Value
 from service.watermarks import standing_ms
 from streamgauge import names, wire
 from streamgauge.watermarks import NO_WATERMARK_MS
@@ -26,7 +30,7 @@ class SplitFamily:
     """
 
     name: str
-    kind: Kind
+    kind: Literal["counter", "gauge"]
     metric: str
     help: str
     divisor: float = 1.0
@@ -69,7 +73,9 @@ FAMILIES = (
 )
 
 
-def expose_splits(exposition: Exposition, vertex: VertexState, whose: Mapping[str, str], now_ms: int) -> None:
+def expose_splits(
+    exposition: Exposition, vertex: VertexState, whose: Mapping[str, str], now_ms: int, blocks: Blocks
+) -> None:
     """
     Add the splits of a vertex' taps, none by subtask.
 
@@ -77,12 +83,14 @@ def expose_splits(exposition: Exposition, vertex: VertexState, whose: Mapping[st
         whose: Labels of the vertex.
         now_ms: Wall time.
     """
-    for tap in vertex.taps.taps:
+    for place, tap in enumerate(vertex.taps.taps):
         told = figures(tap)
         standing: list[Value | None] = [*_standing(tap, told)]
         told[_LAG] = [None if since is None else now_ms - since for since in standing]
         told[names.SPLIT_CURRENT_WATERMARK] = standing
-        pairs = [labels({**whose, "tap": tap.name, "split": split}) for split in tap.splits]
+        of_tap = {**whose, "tap": tap.name}
+        key, made_of = ("tap", *whose.values(), place), (tap.name, tap.splits)
+        pairs = blocks.get(key, made_of, partial(_labels, of_tap, tap.splits))
         for family in FAMILIES:
             exposition.add(
                 family.name,
@@ -94,6 +102,10 @@ def expose_splits(exposition: Exposition, vertex: VertexState, whose: Mapping[st
                     if value is not None
                 ),
             )
+
+
+def _labels(of_tap: Mapping[str, str], splits: Sequence[str]) -> list[str]:
+    return [labels({**of_tap, "split": split}) for split in splits]
 
 
 def _standing(tap: wire.Tap, told: Mapping[str, Sequence[Value | None]]) -> Iterator[int | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.catalogue import jobs, processes, sources, splits, timers, vertices, watermarks
+from streamgauge.catalogue import jobs, processes, sources, splits, states, timers, vertices, watermarks
 from streamgauge.catalogue.metric import Metric, Scope, Type
 
 __all__ = ["METRICS", "PATTERNS", "Metric", "Scope", "Type", "find"]
@@ -12,6 +12,7 @@ METRICS: tuple[Metric, ...] = (
     *watermarks.METRICS,
     *sources.METRICS,
     *splits.METRICS,
+    *states.METRICS,
     *timers.METRICS,
     *jobs.METRICS,
     *processes.METRICS,

@@ -127,6 +127,14 @@ _ROWS: tuple[Metric, ...] = (
 )
 _BACKLOG: tuple[Metric, ...] = (
     _job(
+        names.TRIGGER_INTERVAL,
+        "gauge",
+        "ms",
+        "QueryStartedEvent",
+        "Time between two micro-batches that the query asks for; absent where it asks for none.",
+        "of Trigger.ProcessingTime",
+    ),
+    _job(
         names.BACKLOGGED,
         "bool",
         "",

@@ -94,6 +94,7 @@ REQUESTS: list[tuple[str, str, dict[str, Any], int]] = [
     ("GET", "/push/v1/frames", {}, 404),
     ("GET", "/metrics/", {}, 404),
     ("GET", "/metrics?granularity=x", {}, 400),
+    ("GET", "/metrics/flink?granularity=x", {}, 400),
     ("POST", "/metrics", {}, 404),
     ("POST", "/-/healthy", {}, 404),
     ("POST", "/jobs", {"content": b"{}"}, 404),

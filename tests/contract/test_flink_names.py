@@ -17,7 +17,16 @@ OURS = {
     ("coordinator", "numInputRows"),
     ("coordinator", "inputRowsPerSecond"),
     ("coordinator", "processedRowsPerSecond"),
-    *(("job", name) for name in (names.BACKLOGGED, names.KEEP_UP_RATIO, names.BACKLOG_ROWS, names.BACKLOG_ROWS_TREND)),
+    *(
+        ("job", name)
+        for name in (
+            names.TRIGGER_INTERVAL,
+            names.BACKLOGGED,
+            names.KEEP_UP_RATIO,
+            names.BACKLOG_ROWS,
+            names.BACKLOG_ROWS_TREND,
+        )
+    ),
     *(("job", name) for name in (names.BACKLOG_TIME, names.BACKLOG_TIME_TREND)),
     *(("job", name) for name in (names.MARKERS_EMITTED, names.MARKERS_RECORDED, names.MARKERS_IN_FLIGHT)),
     *(("job", name) for name in names.MARKERS_DROPPED_BY.values()),
@@ -35,6 +44,16 @@ OURS = {
             # Flink's, of the vertex.
             names.NUM_FIRED_TIMERS,
             names.NUM_FIRED_TIMERS + names.PER_SECOND,
+        )
+    ),
+    *(
+        ("operator", name)
+        for name in (
+            names.NUM_STATE_ROWS,
+            names.NUM_STATE_ROWS_UPDATED,
+            names.NUM_STATE_ROWS_REMOVED,
+            names.STATE_MEMORY_USED,
+            names.STATE_COMMIT_TIME,
         )
     ),
     # Of record taps.

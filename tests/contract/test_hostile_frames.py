@@ -8,6 +8,9 @@ import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics_string_to_metric_families,
+)
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.responses import Response
 
@@ -17,11 +20,12 @@ from collector.store import MetricStore
 from service.errors import answer
 from service.flink.query import Query
 from service.flink.rest import RESOURCES, Handler
-from service.prometheus import exposition, flink
+from service.prometheus.granularity import GRANULARITIES, Granularity
 from streamgauge import catalogue, codec, names, wire
 from streamgauge.buckets import BUCKET_COUNT, HIGHEST_COUNTED_MS, MAX_COUNT
 from streamgauge.clock import ManualClock
 from streamgauge.errors import IngestError, QueryError
+from tests.exposed import flinks, idiomatic
 
 JID, VERTEX, OPERATOR, EXECUTOR = "d" * 32, "c" * 32, "b" * 32, "x-0"
 PATH = {"jobid": JID, "vertexid": VERTEX, "subtaskindex": "0", "attempt": "0", "taskmanagerid": EXECUTOR}
@@ -224,9 +228,9 @@ def answered(handler: Handler, query: Query) -> Any:
 
 
 @settings(max_examples=150, deadline=None)
-@given(frames())
-def test_what_was_taken_in_can_be_shown(pushed: list[wire.Frame]) -> None:
-    """Every resource answers and both expositions parse, each series once, whatever the values and names."""
+@given(frames(), st.sampled_from(GRANULARITIES))
+def test_what_was_taken_in_can_be_shown(pushed: list[wire.Frame], granularity: Granularity) -> None:
+    """Every resource answers and both expositions parse in both formats, each series once, whatever is in them."""
     clock = ManualClock(1_000_000)
     store = MetricStore()
     try:
@@ -245,7 +249,10 @@ def test_what_was_taken_in_can_be_shown(pushed: list[wire.Frame]) -> None:
             query = Query(store.snapshot(), clock.now_ms(), PATH, {"get": [wanted]})
             msgspec.json.encode(handler(query))
     now_ms = clock.now_ms()
-    texts = [exposition.expose(store.snapshot(), now_ms, by_subtask) for by_subtask in (False, True)]
-    for text in (*texts, flink.expose(store.snapshot(), now_ms)):
-        found = [sample for family in text_string_to_metric_families(text.decode()) for sample in family.samples]
-        assert len(found) == len({(sample.name, *sorted(sample.labels.items())) for sample in found})
+    for page in (idiomatic, flinks):
+        text = page(store.snapshot(), granularity, now_ms)
+        openmetrics = page(store.snapshot(), granularity, now_ms, openmetrics=True) + "# EOF\n"
+        read = [[*text_string_to_metric_families(text)], [*openmetrics_string_to_metric_families(openmetrics)]]
+        for families in read:
+            found = [sample for family in families for sample in family.samples]
+            assert len(found) == len({(sample.name, *sorted(sample.labels.items())) for sample in found})

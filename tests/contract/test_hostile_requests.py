@@ -93,7 +93,11 @@ VALUES = st.one_of(
 @st.composite
 def paths(draw: st.DrawFn) -> bytes:
     """A resource's path with parameters that may or may not be any, sometimes broken up further."""
-    resource = draw(st.sampled_from([*RESOURCES, "/metrics", "/-/ready", "/openapi.json", wire.PUSH_PATH, "", "/nope"]))
+    resource = draw(
+        st.sampled_from(
+            [*RESOURCES, "/metrics", "/metrics/flink", "/-/ready", "/openapi.json", wire.PUSH_PATH, "", "/nope"]
+        )
+    )
     segments = []
     for segment in resource.strip("/").split("/"):
         known = KNOWN.get(segment, "0").encode()
@@ -135,7 +139,17 @@ HEADER_NAMES = (
     b"X-Forwarded-For",
     b"X" * 500,
 )
-HEADER_VALUES = (b"", b"gzip", b"*/*;q=x", b"bytes=0-", b"Basic !!!", b"websocket", b"null", b"y" * 9_000)
+HEADER_VALUES = (
+    b"",
+    b"gzip",
+    b"application/openmetrics-text;version=x;q=1e9",
+    b"*/*;q=x",
+    b"bytes=0-",
+    b"Basic !!!",
+    b"websocket",
+    b"null",
+    b"y" * 9_000,
+)
 HEADERS = st.lists(st.tuples(st.sampled_from(HEADER_NAMES), ESCAPED | st.sampled_from(HEADER_VALUES)), max_size=4)
 BODIES = st.sampled_from([b"", b"{}", b"\x00\xff", b"a=b"]) | st.binary(max_size=64)
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from docs.metrics import LEFT, PAGE, PLACES, render
+from docs.metrics import LEFT, PAGE, PLACES, render, shown
 from service.flink.rest import RESOURCES
 from service.prometheus import distributions, latencies, splits
 from service.prometheus.families import FAMILIES
-from service.prometheus.flink import filtered
+from service.prometheus.tasks import filtered
 from streamgauge import catalogue, names
 from tests.conftest import Client
 from tests.contract.catalogued import catalogued
@@ -84,8 +84,7 @@ def test_every_name_in_prometheus_is_told() -> None:
     """With the label that tells it from others of its family."""
     page = render()
     for family in FAMILIES.values():
-        shown = f"{family.name}{{{family.label}}}" if family.label else family.name
-        assert page.count(f"`{shown}`") == 1, shown
+        assert page.count(f"`{shown(family)}`") == 1, family
 
 
 def test_places_are_those_of_rest() -> None:
@@ -107,10 +106,12 @@ def test_every_path_and_series_that_is_named_is_there() -> None:
     assert {family.name for family in splits.FAMILIES} <= set(re.findall(r"streamgauge_\w*\w", page))
     assert set(re.findall(r"streamgauge_\w*\w", page)) - known == {
         # Made of several figures.
+        "streamgauge_job_info",
         "streamgauge_job_state",
         "streamgauge_vertex_bottleneck",
         # What the service's own begin with.
         "streamgauge_service_",
+        "streamgauge_scrape",
     }
 
 
@@ -125,8 +126,8 @@ def test_labels_are_those_of_a_scrape(client: Client, recorded_push: bytes) -> N
         for sample in family.samples:
             [scope] = scopes.get(sample.name, {None})
             if scope is not None:
-                further = {each.label.partition("=")[0] for each in FAMILIES.values() if each.name == sample.name}
-                assert set(sample.labels) == {*PLACES[scope].labels, *further} - {""}, sample.name
+                further = {each.label[0] for each in FAMILIES.values() if each.label and each.name == sample.name}
+                assert set(sample.labels) == {*PLACES[scope].labels, *further}, sample.name
                 seen.add(scope)
     assert seen >= {"vertex", "operator", "job", "cluster", "executor"}
 
@@ -145,7 +146,12 @@ def test_prefixes_are_those_of_flinks_reporter(client: Client, recorded_push: by
     # A split's id is a label there, and no part of the name.
     of_splits = {filtered(f"{PLACES['operator'].prefix}{names.SPLIT}{metric}") for metric in names.SPLIT_METRICS}
     assert of_splits - families == set()
-    assert families <= of_splits.union(*called.values())
+    # What dashboards ask for by names that Flink had before.
+    older = {
+        filtered(PLACES["job"].prefix + names.FULL_RESTARTS),
+        filtered(PLACES["executor"].prefix + names.AVAILABLE_SLOTS),
+    }
+    assert older <= families <= of_splits.union(older, *called.values())
     assert [scope for scope, its in called.items() if not families & its] == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.config import Config, is_loopback
+from spark_hooks.settings import Settings
 from streamgauge.environment import HOOKS
 from streamgauge.errors import SettingError
 
@@ -19,7 +20,7 @@ def refusal(environ: dict[str, str], **options: object) -> str:
 
 def test_defaults_are_loopback_and_flinks_port() -> None:
     """What `streamgauge serve` alone does."""
-    assert Config.read({}) == Config("127.0.0.1", 8081, "", False, (), 32 * 1024 * 1024, "")
+    assert Config.read({}) == Config("127.0.0.1", 8081, "", False, (), 32 * 1024 * 1024, "", 250_000)
 
 
 def test_environment_sets_and_options_override() -> None:
@@ -32,11 +33,12 @@ def test_environment_sets_and_options_override() -> None:
         "STREAMGAUGE_INSECURE": "yes",
         "STREAMGAUGE_ALLOWED_HOSTS": "a.test, b.test,",
         "STREAMGAUGE_MAX_PUSH_BYTES": "5",
+        "STREAMGAUGE_METRICS_MAX_SERIES": "7",
         "PATH": "/bin",
     }
-    assert Config.read(environ) == Config("0.0.0.0", 9000, "secret", True, ("a.test", "b.test"), 5, "readers")
+    assert Config.read(environ) == Config("0.0.0.0", 9000, "secret", True, ("a.test", "b.test"), 5, "readers", 7)
     overridden = Config.read(environ, port=1, host=None, allowed_hosts=(), push_token="other")
-    assert overridden == Config("0.0.0.0", 1, "other", True, ("a.test", "b.test"), 5, "readers")
+    assert overridden == Config("0.0.0.0", 1, "other", True, ("a.test", "b.test"), 5, "readers", 7)
 
 
 def test_the_hooks_token_serves_for_pushes_unless_the_service_has_its_own() -> None:
@@ -51,6 +53,30 @@ def test_unknown_setting_is_refused_with_the_nearest_name() -> None:
     assert refusal({"STREAMGAUGE_PROT": "1"}) == "unknown setting STREAMGAUGE_PROT; did you mean STREAMGAUGE_PORT?"
 
 
+def test_what_kubernetes_tells_of_a_service_called_streamgauge_is_no_setting() -> None:
+    """Every pod of its namespace has these; the one named like a setting does not become one."""
+    links = {
+        "STREAMGAUGE_SERVICE_HOST": "10.0.0.11",
+        "STREAMGAUGE_SERVICE_PORT": "8081",
+        "STREAMGAUGE_SERVICE_PORT_HTTP": "8081",
+        "STREAMGAUGE_PORT": "tcp://10.0.0.11:8081",
+        "STREAMGAUGE_PORT_8081_TCP": "tcp://10.0.0.11:8081",
+        "STREAMGAUGE_PORT_8081_TCP_PROTO": "tcp",
+        "STREAMGAUGE_PORT_8081_TCP_PORT": "8081",
+        "STREAMGAUGE_PORT_8081_TCP_ADDR": "10.0.0.11",
+        "STREAMGAUGE_WEB_SERVICE_HOST": "10.0.0.12",
+        "STREAMGAUGE_WEB_PORT": "tcp://10.0.0.12:80",
+    }
+    assert Config.read(links) == Config()
+    assert Settings.read({}, {}, links) == Settings()
+
+
+@pytest.mark.parametrize("variable", ["STREAMGAUGE_SERVICE_HOSTS", "STREAMGAUGE_WEB_PORT", "STREAMGAUGE_PORT_TCP"])
+def test_what_only_looks_like_kubernetes_is_refused(variable: str) -> None:
+    """A typo of ours stays one."""
+    assert refusal({variable: "8081"}).startswith(f"unknown setting {variable}; ")
+
+
 def test_settings_of_the_hooks_are_let_be() -> None:
     """They may share the environment."""
     assert Config.read(dict.fromkeys(HOOKS - {"STREAMGAUGE_TOKEN"}, "x")) == Config()
@@ -63,6 +89,7 @@ def test_settings_of_the_hooks_are_let_be() -> None:
         ("STREAMGAUGE_PORT", "65536", "port 65536: a port is a number from 0 to 65535"),
         ("STREAMGAUGE_INSECURE", "maybe", "STREAMGAUGE_INSECURE='maybe': true or false was expected"),
         ("STREAMGAUGE_MAX_PUSH_BYTES", "0", "max-push-bytes 0: a push needs at least 1 byte"),
+        ("STREAMGAUGE_METRICS_MAX_SERIES", "0", "metrics-max-series 0: a page needs at least 1 series"),
     ],
 )
 def test_mistyped_value_names_setting_value_and_expectation(variable: str, value: str, expected: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import signal
@@ -92,6 +93,12 @@ def test_pushed_frames_read_back_over_http(body: bytes) -> None:
         assert http.request("GET", f"{base}/overview?get={'x' * 60_000}").status == 200
         head = http.request("HEAD", f"{base}/overview")
         assert (head.status, head.data) == (404, b"")
+        head = http.request("HEAD", f"{base}/metrics")
+        assert (head.status, head.data) == (200, b"")
+        assert int(head.headers["content-length"]) > 1_000
+        small = http.request("GET", f"{base}/metrics", headers={"Accept-Encoding": "gzip"}, decode_content=False)
+        assert int(small.headers["content-length"]) == len(small.data) < int(head.headers["content-length"])
+        assert b"streamgauge_vertex_records_in_total" in gzip.decompress(small.data)
         assert http.request("GET", f"{base}/overview", headers={"Host": "evil.test"}).status == 403
         assert http.request("GET", f"{base}/overview", body=b"{}", headers={"Connection": "close"}).status == 200
 

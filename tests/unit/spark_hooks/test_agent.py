@@ -30,6 +30,8 @@ class Recorder:
     def __init__(self, spark: Any) -> None:
         self.events: list[records.Record] = []
         self.on_their_way: list[records.Record] = []
+        self.not_posted: list[records.Record] = []
+        self.active: set[str] = set()
         self.removed = 0
         self.gone = False
 
@@ -41,6 +43,10 @@ class Recorder:
 
     def catch_up(self) -> None:
         self.events += self.on_their_way
+        self.on_their_way, self.not_posted = self.not_posted, []
+
+    def running(self) -> set[str]:
+        return self.active
 
     def driver_metrics(self) -> bytes:
         return msgspec.msgpack.encode({names.HEAP_USED: 5})
@@ -197,12 +203,43 @@ def test_stopping_tells_what_the_bus_delivers_late(hooks: Hooks) -> None:
     assert [frame.job and frame.job.state for frame in hooks.told()] == [None, "CANCELED"]
 
 
+def test_stopping_tells_an_end_that_spark_has_not_posted_yet(hooks: Hooks) -> None:
+    """A query is no longer active a moment before Spark posts its end; a driver that only waits for that leaves."""
+    hooks.drain(Query(1).started())
+    hooks.recorder.not_posted.append(Query(1).terminated())
+    hooks.agent.stop()
+    assert [frame.job and frame.job.state for frame in hooks.told()] == [None, "CANCELED"]
+
+
+def test_stopping_does_not_wait_for_a_query_that_runs(hooks: Hooks) -> None:
+    """It will not end by being waited for."""
+    hooks.drain(Query(1).started())
+    hooks.recorder.active = {Query(1).run_id}
+    hooks.recorder.not_posted.append(Query(1).terminated())
+    hooks.agent.stop()
+    assert [frame.job and frame.job.state for frame in hooks.told()] == [None, "CREATED"]
+
+
 def test_stopping_works_without_the_jvm(hooks: Hooks) -> None:
     """The driver may be gone before us: what is known is told all the same."""
     hooks.drain(Query(1).started())
     hooks.recorder.gone = True
     hooks.agent.stop()
     assert len(hooks.told()) == 2
+
+
+def test_the_recorder_leaves_the_bus_though_nothing_more_is_heard(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Spark that does not say which queries run must not keep a recorder that nobody drains."""
+    hooks.drain(Query(1).started())
+
+    def fail() -> set[str]:
+        raise AttributeError("no activeStreamingQueries")
+
+    monkeypatch.setattr(hooks.recorder, "running", fail)
+    hooks.agent.stop()
+    assert hooks.recorder.removed == 1
 
 
 def test_stopping_does_not_wait_for_a_collector_that_hangs(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,18 @@ def test_metrics_follow_progress(query: Query) -> None:
 
 
 @pytest.mark.parametrize(
+    ("trigger", "told"),
+    [("ProcessingTimeTrigger(5000)", 5000), ("ProcessingTimeTrigger(0)", None), ("AvailableNowTrigger", None)],
+)
+def test_the_trigger_interval_is_told_where_there_is_one(query: Query, trigger: str, told: int | None) -> None:
+    """Of one that begins its batches as soon as it can there is none."""
+    model = new_model()
+    query.trigger = trigger
+    model.apply([query.started()])
+    assert model.jobs[query.jid].metrics().get(names.TRIGGER_INTERVAL) == told
+
+
+@pytest.mark.parametrize(
     ("session", "application", "written"),
     [
         ({}, "false", 40),

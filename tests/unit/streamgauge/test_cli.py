@@ -57,3 +57,14 @@ def test_serve_lists_every_option() -> None:
 def test_unknown_subcommand_is_a_usage_error() -> None:
     """Click's own exit code."""
     assert CliRunner().invoke(main, ["sevre"]).exit_code == 2
+
+
+def test_demo_says_what_prometheus_lacks_before_it_starts_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line, with the packages to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = CliRunner().invoke(main, ["demo", "--prometheus"])
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: Prometheus and Alertmanager are not installed; install them (Debian")
+    assert done.output.count("\n") == 1

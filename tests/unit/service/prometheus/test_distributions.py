@@ -10,12 +10,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from collector.histogram import BOUNDS_MS
 from collector.taps import Taps
-from service.prometheus import exposition, flink
 from service.prometheus.distributions import FAMILIES
 from streamgauge import names
 from streamgauge.buckets import HIGHEST_COUNTED_MS
+from tests.exposed import flinks, idiomatic
 
-WHOSE = f'job_id="{"d" * 32}",job_name="flights by hour",vertex_id="{"c" * 32}",vertex_name="Scan -> Filter"'
+JOB = f'job_id="{"d" * 32}",job_name="flights by hour"'
+VERTEX = f'vertex_id="{"c" * 32}",vertex_name="Scan -> Filter"'
 VALUES = (0, 1, 2, 150, 499, 500, 999, 1_000, 64_000)
 
 
@@ -25,7 +26,7 @@ def job(states: Any, metric: str, *values: int, **changes: Any) -> Any:
 
 
 def text(states: Any, held: Any) -> str:
-    return exposition.expose(states.snapshot(held), 5_000, False).decode()
+    return idiomatic(states.snapshot(held))
 
 
 @pytest.mark.parametrize("metric", sorted(names.DISTRIBUTIONS))
@@ -33,15 +34,15 @@ def test_histogram_of_an_operator(states: Any, metric: str) -> None:
     """Cumulative counts at every bound in seconds, and the sum, under the metric's own name."""
     name = FAMILIES[metric].name
     rendered = text(states, job(states, metric, *VALUES))
-    own = f'{WHOSE},operator_name="Map"'
+    own = f'operator_name="Map",{VERTEX}'
     assert [line for line in rendered.splitlines() if line.startswith(name)] == [
         *(
-            f'{name}_bucket{{{own},le="{bound / 1_000}"}} {sum(value <= bound for value in VALUES)}.0'
+            f'{name}_bucket{{{JOB},le="{bound / 1_000}",{own}}} {sum(value <= bound for value in VALUES)}.0'
             for bound in BOUNDS_MS
         ),
-        f'{name}_bucket{{{own},le="+Inf"}} 9.0',
-        f"{name}_count{{{own}}} 9.0",
-        f"{name}_sum{{{own}}} {sum(VALUES) / 1_000}",
+        f'{name}_bucket{{{JOB},le="+Inf",{own}}} 9.0',
+        f"{name}_count{{{JOB},{own}}} 9.0",
+        f"{name}_sum{{{JOB},{own}}} {sum(VALUES) / 1_000}",
     ]
     assert [family.type for family in text_string_to_metric_families(rendered) if family.name == name] == ["histogram"]
 
@@ -58,13 +59,13 @@ def test_ended_and_silent_jobs_tell_no_distribution(states: Any, state: str) -> 
     """Nothing new is heard of them, so nothing must seem to be."""
     held = job(states, names.TIMER_LATENESS, *VALUES, state=state)
     assert "ateness" not in text(states, held)
-    assert "ateness" not in flink.expose(states.snapshot(held), 5_000).decode()
+    assert "ateness" not in flinks(states.snapshot(held))
 
 
 def test_summary_of_nothing_is_absent(states: Any) -> None:
     """In Flink's it would be all NaN; the histogram's counts are 0."""
     held = job(states, names.TIMER_LATENESS)
-    assert "ateness" not in flink.expose(states.snapshot(held), 5_000).decode()
+    assert "ateness" not in flinks(states.snapshot(held))
     assert "timer_lateness_seconds_count" in text(states, held)
 
 

@@ -6,7 +6,10 @@ import re
 
 import pytest
 
+from service.prometheus import distributions, latencies, splits
 from service.prometheus.families import FAMILIES, is_told_twice
+from service.prometheus.labels import labels
+from service.prometheus.text import Exposition, Kind
 from streamgauge import catalogue, names
 
 LEFT_OUT = {key for metric in catalogue.METRICS if (key := (metric.scope, metric.name)) not in FAMILIES}
@@ -56,6 +59,17 @@ def test_names_are_what_promtool_asks_for() -> None:
         assert re.fullmatch(r"streamgauge(_[a-z0-9]+)+", family.name)
         assert family.name.endswith("_total") == (family.kind == "counter")
         assert not re.search(r"_(count|sum|bucket|info|created|gauge|counter|ms|ns|milliseconds)(_|$)", family.name)
+
+
+def test_no_family_takes_the_samples_of_another() -> None:
+    """In OpenMetrics a counter's name is without _total, and may still be nobody else's."""
+    page = Exposition()
+    told: list[tuple[str, Kind]] = [(family.name, family.kind) for family in (*FAMILIES.values(), *splits.FAMILIES)]
+    told += [(family.name, "histogram") for family in (*latencies.FAMILIES, *distributions.FAMILIES.values())]
+    told += [("streamgauge_job_state", "gauge"), ("streamgauge_vertex_bottleneck", "gauge")]
+    for number, (name, kind) in enumerate(told):
+        page.add(name, kind, "", [(labels({"number": str(number)}), 1)])
+    assert page.series == len(told)
 
 
 def test_names_are_unique() -> None:

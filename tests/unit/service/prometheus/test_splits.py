@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from collector.taps import Taps
-from service.prometheus import exposition
+from service.prometheus.granularity import Granularity
 from service.prometheus.splits import FAMILIES
 from streamgauge import names
+from tests.exposed import idiomatic
 
-WHOSE = f'job_id="{"d" * 32}",job_name="flights by hour",vertex_id="{"c" * 32}",vertex_name="Scan -> Filter"'
+JOB = f'job_id="{"d" * 32}",job_name="flights by hour"'
+VERTEX = f'vertex_id="{"c" * 32}",vertex_name="Scan -> Filter"'
 COLUMNS = {
     names.SPLIT_CURRENT_WATERMARK: [4_500, -3_000, -(2**63) + 2_001, 2**63 - 1, None],
     names.SPLIT_WATERMARK_DRIFT: [0, 7_500, None, None, None],
@@ -27,13 +29,13 @@ def job(states: Any, **changes: Any) -> Any:
     return states.job(states.vertex(operators={"Source": {}}, taps=Taps((tap,))), **changes)
 
 
-def told(states: Any, held: Any, by_subtask: bool = False) -> list[str]:
-    rendered = exposition.expose(states.snapshot(held), 5_000, by_subtask).decode()
+def told(states: Any, held: Any, granularity: Granularity = "operator") -> list[str]:
+    rendered = idiomatic(states.snapshot(held), granularity)
     return [line for line in rendered.splitlines() if line.startswith("streamgauge_split_")]
 
 
 def series(name: str, split: str, value: str) -> str:
-    return f'streamgauge_split_{name}{{{WHOSE},tap="fed",split="{split}"}} {value}'
+    return f'streamgauge_split_{name}{{{JOB},split="{split}",tap="fed",{VERTEX}}} {value}'
 
 
 def test_every_split_has_its_series(states: Any) -> None:
@@ -45,22 +47,22 @@ def test_every_split_has_its_series(states: Any) -> None:
         series("watermark_lag_seconds", r"a\"b", "8.0"),
         series("watermark_drift_seconds", "0", "0.0"),
         series("watermark_drift_seconds", r"a\"b", "7.5"),
-        series("records_total", "0", "10"),
-        series("records_total", r"a\"b", "20"),
-        series("records_total", "2", "0"),
-        series("records_total", "3", "3"),
-        series("records_at_risk_total", "0", "0"),
-        series("records_at_risk_total", r"a\"b", "5"),
-        series("idle", "0", "0"),
-        series("idle", r"a\"b", "0"),
-        series("idle", "2", "1"),
-        series("idle", "3", "1"),
+        series("records_total", "0", "10.0"),
+        series("records_total", r"a\"b", "20.0"),
+        series("records_total", "2", "0.0"),
+        series("records_total", "3", "3.0"),
+        series("records_at_risk_total", "0", "0.0"),
+        series("records_at_risk_total", r"a\"b", "5.0"),
+        series("idle", "0", "0.0"),
+        series("idle", r"a\"b", "0.0"),
+        series("idle", "2", "1.0"),
+        series("idle", "3", "1.0"),
     ]
 
 
 def test_splits_are_not_told_by_subtask(states: Any) -> None:
     """A split is what it is, whichever task reads it."""
-    assert told(states, job(states), by_subtask=True) == told(states, job(states))
+    assert told(states, job(states), "subtask") == told(states, job(states))
 
 
 @pytest.mark.parametrize("state", ["FINISHED", "SUSPENDED"])
