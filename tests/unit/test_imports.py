@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("streamgauge", "spark_hooks", "collector", "service", "examples")
+PACKAGES = ("streamgauge", "spark_hooks", "collector", "service", "examples", "dashboards")
 
 ALLOWED = {
     "streamgauge": {"streamgauge"},
@@ -17,6 +17,7 @@ ALLOWED = {
     "collector": {"collector", "streamgauge"},
     "service": {"service", "collector", "streamgauge"},
     "examples": {"examples", "streamgauge"},
+    "dashboards": {"dashboards", "streamgauge"},
 }
 FACES = ("streamgauge/__init__.py", "streamgauge/cli.py")
 """May name the other packages, inside functions and for type checking only: the one place that does."""
@@ -26,6 +27,7 @@ FORBIDDEN = {
     "collector": {"rich", "fastapi", "starlette", "pydantic", "uvicorn", "pyspark", "py4j"},
     "service": {"rich", "pyspark", "py4j"},
     "examples": set(),
+    "dashboards": {"pyspark", "py4j", "fastapi", "prometheus_client"},
 }
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
