@@ -1,7 +1,8 @@
-"""`streamgauge demo`: the service and the flights job together, until Ctrl-C."""
+"""`streamgauge demo`: the service and the flights job together, with Prometheus where it is wanted, until Ctrl-C."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -11,20 +12,25 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import urllib3
 
+from examples import prometheus
 from examples.child import Child
 from examples.java import find_or_fetch
+from examples.notices import Notices
 from examples.replay import SPEED
 from streamgauge import names
 from streamgauge.errors import StreamgaugeError
 
-SERVICE_START_LIMIT_S = 60.0
-SERVICE_END_LIMIT_S = 15.0
+START_LIMIT_S = 60.0
+END_LIMIT_S = 15.0
+"""Of the service, of Prometheus and of Alertmanager."""
 JOB_END_LIMIT_S = 45.0
 """More than Spark's own limit for stopping a query, twice."""
 
@@ -42,10 +48,10 @@ _HOME = Path(__file__).resolve().parents[1]
 
 
 class DemoFailed(StreamgaugeError):
-    """The service or the job ended by itself or did not start; the message says why."""
+    """A part of the demo ended by itself or did not start; the message says why."""
 
 
-def run(host: str, port: int, speed: float | None, say: Callable[[str], None]) -> None:
+def run(host: str, port: int, speed: float | None, say: Callable[[str], None], with_prometheus: bool = False) -> None:
     """
     Start service and job, print where to look, and return after SIGINT, SIGTERM or SIGHUP, with nothing left behind.
 
@@ -53,16 +59,19 @@ def run(host: str, port: int, speed: float | None, say: Callable[[str], None]) -
         host: Address that the service listens on.
         port: 0 takes a free one.
         speed: Simulated seconds a second, > 0, at most examples.replay.FASTEST; None for the usual one.
-        say: Takes one line for people.
+        say: Takes one line for people; of alerts in other threads.
+        with_prometheus: Start Prometheus and Alertmanager too, and tell what alerts.
 
     Raises:
         JavaMissing: there is none and fetching one failed.
-        DemoFailed: PySpark is missing, or the service or the job ended by itself.
+        PrometheusMissing: it is wanted, and something of it is not installed.
+        DemoFailed: PySpark is missing, or one of the programs ended by itself.
 
     Main thread only: it catches the signals until it returns.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise DemoFailed("pyspark is not installed, the demo needs it: pip install 'streamgauge[demo]'")
+    programs = prometheus.find(os.environ) if with_prometheus else None
     stopped = threading.Event()
     caught = [number for number in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, number)]
     # A download can only be broken off by an exception; children have to be ended in order, so no exception there.
@@ -73,7 +82,8 @@ def run(host: str, port: int, speed: float | None, say: Callable[[str], None]) -
             signal.signal(getattr(signal, name), lambda *_: stopped.set())
         with tempfile.TemporaryDirectory(prefix="streamgauge-demo-", ignore_cleanup_errors=True) as folder:
             environment = child_environment(java.environment(os.environ), Path(folder), secrets.token_urlsafe())
-            _run_children(host, port, SPEED if speed is None else speed, environment, Path(folder), stopped, say)
+            demo = _Demo(environment, Path(folder), stopped, say)
+            demo.run(host, port, SPEED if speed is None else speed, programs)
     except KeyboardInterrupt:
         return
     finally:
@@ -104,61 +114,103 @@ def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _run_children(
-    host: str,
-    port: int,
-    speed: float,
-    environment: Mapping[str, str],
-    folder: Path,
-    stopped: threading.Event,
-    say: Callable[[str], None],
-) -> None:
-    say("starting the service...")
-    serve = [sys.executable, "-m", "streamgauge", "serve", "--host", host, "--port", str(port)]
-    service = Child("service", serve, environment, folder, log_output=True)
-    try:
-        url = _await_service(service, stopped)
-        if url is None:
-            return
-        say(f"the service answers at {url}")
-        flights = [sys.executable, "-m", "examples.flights", "--collector", url, "--speed", repr(speed)]
-        job = Child("job", flights, environment, folder, log_output=False)
-        try:
-            _watch(service, job, url, stopped, say)
-        finally:
-            say("ending...")
-            job.end(JOB_END_LIMIT_S)
-    finally:
-        service.end(SERVICE_END_LIMIT_S)
+class _Demo:
+    """
+    The programs of one demo.
 
+    Args:
+        environment: Of each of them.
+        folder: Where each works.
+        stopped: Set by a signal.
+        say: Takes one line for people.
+    """
 
-def _await_service(service: Child, stopped: threading.Event) -> str | None:
-    deadline = time.monotonic() + SERVICE_START_LIMIT_S
-    while not stopped.wait(POLL_S / 5):
-        if service.exit_code() is not None:
-            raise DemoFailed(service.reason())
-        announced = re.search(r"listens on (\S+)", service.output())
-        if announced and _get(f"{announced.group(1)}/-/ready") is not None:
-            return announced.group(1)
-        if time.monotonic() > deadline:
-            raise DemoFailed(f"the service did not answer within {SERVICE_START_LIMIT_S:.0f} s")
-    return None
+    def __init__(
+        self, environment: Mapping[str, str], folder: Path, stopped: threading.Event, say: Callable[[str], None]
+    ) -> None:
+        self._environment = environment
+        self._folder = folder
+        self._stopped = stopped
+        self._say = say
+        self._children: list[Child] = []
+        self._ends = contextlib.ExitStack()
 
+    def run(self, host: str, port: int, speed: float, programs: prometheus.Programs | None) -> None:
+        with self._ends:
+            self._say("starting the service...")
+            serve = [sys.executable, "-m", "streamgauge", "serve", "--host", host, "--port", str(port)]
+            service = self._start("service", serve, END_LIMIT_S)
+            url = self._await(service, partial(_announced, service))
+            if url is None:
+                return
+            self._say(f"the service answers at {url}")
+            asked = self._start_prometheus(programs, url) if programs is not None else None
+            if self._stopped.is_set():
+                return
+            flights = [sys.executable, "-m", "examples.flights", "--collector", url, "--speed", repr(speed)]
+            self._start("job", flights, JOB_END_LIMIT_S, log_output=False)
+            self._ends.callback(self._say, "ending...")
+            self._watch(url, asked)
 
-def _watch(service: Child, job: Child, url: str, stopped: threading.Event, say: Callable[[str], None]) -> None:
-    shown = False
-    while not stopped.wait(POLL_S):
-        for child in (service, job):
+    def _start(self, name: str, command: Sequence[str], end_limit_s: float, log_output: bool = True) -> Child:
+        child = Child(name, command, self._environment, self._folder, log_output=log_output)
+        self._ends.callback(child.end, end_limit_s)
+        self._children.append(child)
+        return child
+
+    def _start_prometheus(self, programs: prometheus.Programs, url: str) -> str | None:
+        """Return where it answers; None where the demo is stopped before it does."""
+        board = Notices("127.0.0.1", 0, self._say)
+        self._ends.callback(board.close)
+        free = prometheus.free_addresses(prometheus.PROMETHEUS_PORT, prometheus.ALERTMANAGER_PORT)
+        addresses = prometheus.Addresses(urlsplit(url).netloc, board.address, *free)
+        prometheus.configure(self._folder, addresses)
+        asked = None
+        for name, command, address in (
+            ("Alertmanager", prometheus.alertmanager_command, addresses.alertmanager),
+            ("Prometheus", prometheus.prometheus_command, addresses.prometheus),
+        ):
+            child = self._start(f"{name} server", command(programs, self._folder, addresses), END_LIMIT_S)
+            asked = self._await(child, partial(_ready, f"http://{address}"))
+            if asked is None:
+                return None
+            self._say(f"{name} answers at {asked}")
+        return asked
+
+    def _await(self, child: Child, look: Callable[[], str | None]) -> str | None:
+        """Return the URL that a look finds once the child is ready; None where the demo is stopped first."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while not self._stopped.wait(POLL_S / 5):
             if child.exit_code() is not None:
                 raise DemoFailed(child.reason())
-        if not shown:
-            requests = example_requests(url, _get)
-            if requests:
-                shown = True
-                say("figures are coming in; ask for them:")
-                for request in requests:
-                    say(f"  {request}")
-                say("Ctrl-C ends the demo")
+            url = look()
+            if url is not None:
+                return url
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"the {child.name} did not answer within {START_LIMIT_S:.0f} s")
+        return None
+
+    def _watch(self, url: str, asked: str | None) -> None:
+        shown = False
+        while not self._stopped.wait(POLL_S):
+            for child in self._children:
+                if child.exit_code() is not None:
+                    raise DemoFailed(child.reason())
+            if not shown:
+                requests = example_requests(url, _get)
+                if requests:
+                    shown = True
+                    self._show(requests, asked)
+
+    def _show(self, requests: Iterable[str], asked: str | None) -> None:
+        self._say("figures are coming in; ask for them:")
+        for request in requests:
+            self._say(f"  {request}")
+        if asked is not None:
+            self._say(f"ask Prometheus at {asked}/graph; what alerts is told here, too:")
+            for query in prometheus.QUERIES:
+                self._say(f"  {query}")
+        self._say("Ctrl-C ends the demo")
 
 
 def example_requests(url: str, get: Callable[[str], Any]) -> list[str]:
@@ -205,6 +257,20 @@ def _event_time(vertex: str, get: Callable[[str], Any]) -> Iterator[str]:
     for resource, told in (("splits", "taps"), ("timers", "operators")):
         if (get(f"{vertex}/{resource}") or {}).get(told):
             yield f"{vertex}/{resource}"
+
+
+def _announced(service: Child) -> str | None:
+    """Return the URL that the service has told, once it is ready there."""
+    told = re.search(r"listens on (\S+)", service.output())
+    return _ready(told.group(1)) if told else None
+
+
+def _ready(url: str) -> str | None:
+    try:
+        answer = _http.request("GET", f"{url}/-/ready", timeout=REQUEST_LIMIT_S, retries=False)
+    except urllib3.exceptions.HTTPError:
+        return None
+    return url if answer.status == 200 else None
 
 
 def _get(url: str) -> Any:
