@@ -6,24 +6,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs fuzz-rest clean
+.PHONY: help demo demo-prometheus test check docs dashboards fuzz-rest clean
 
 help:
-	@echo "make demo       start the service and a Spark job on real data"
-	@echo "make test       run the checks and every test"
-	@echo "make check      lint, formatting and types only"
-	@echo "make docs       write docs/metrics.md from the catalogue"
-	@echo "make fuzz-rest  ask the REST 1,000 things of each kind that /openapi.json allows, and some that it does not"
-	@echo "make clean      remove the virtual environment, the fetched Java and Flink's clients"
+	@echo "make demo             start the service and a Spark job on real data"
+	@echo "make demo-prometheus  the demo, with Prometheus and Alertmanager beside it"
+	@echo "make test             run the checks and every test"
+	@echo "make check            lint, formatting and types only"
+	@echo "make dashboards       write Grafana's dashboards and Prometheus' rules from their modules"
+	@echo "make docs             write docs/metrics.md from the catalogue"
+	@echo "make fuzz-rest        ask the REST 1,000 things of each kind that /openapi.json allows, and some that it does not"
+	@echo "make clean            remove the virtual environment, the fetched Java and Flink's clients"
 
 # What the tests need holds all that the demo needs.
 demo: $(firstword $(wildcard $(VENV)/.installed-test) $(VENV)/.installed-demo)
 	@exec $(BIN)/streamgauge demo
 
+demo-prometheus: $(firstword $(wildcard $(VENV)/.installed-test) $(VENV)/.installed-demo)
+	@exec $(BIN)/streamgauge demo --prometheus
+
 # A Java that is missing is fetched before the tests, not in one of them. Most tests of a driver wait for it: so
-# two run at once.
+# two run at once. What needs the whole machine comes last.
 test: check
-	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m examples.java $(BIN)/python -m pytest -n 2 --dist loadfile -m "not alone"
+	@exec $(BIN)/python -m examples.java $(BIN)/python -m pytest -m alone
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -32,6 +38,11 @@ check: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed-test
 	$(BIN)/python -m docs.metrics
+
+# Python 3.11 or newer, as Grafana's SDK wants it.
+dashboards: $(VENV)/.installed-test
+	$(BIN)/python -m dashboards.grafana.build
+	$(BIN)/python -m dashboards.prometheus.build
 
 # The tests ask a few of each kind; this one takes its time.
 fuzz-rest: $(VENV)/.installed-test

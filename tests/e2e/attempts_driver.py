@@ -142,7 +142,7 @@ def slow_retry(read: Read, own: Path) -> DataFrame:
     def slow(batches: Batches) -> Batches:
         _, number = attempt()
         for index, batch in enumerate(batches):
-            time.sleep(0.8)
+            time.sleep(1.5)
             yield batch
             if number == 0 and index == 5:
                 raise RuntimeError("fails late")

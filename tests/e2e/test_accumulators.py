@@ -58,6 +58,18 @@ def held(found: native.Metrics, node: str, metric: str) -> int:
     return sum(int(value) for table in found.subtasks[node, metric] for value in table.values())
 
 
+def stateful(rest: Rest, jid: str) -> dict[str, int]:
+    """Metric of state → its sum over all operators and subtasks."""
+    found: Counter[str] = Counter()
+    for vertex in rest.get(f"/jobs/{jid}")["vertices"]:
+        columns = rest.columns(
+            jid, vertex["id"], lambda metric: "State" in metric.rpartition(".")[2] or ".state" in metric
+        )
+        for metric, column in columns.items():
+            found[metric.rpartition(".")[2]] += sum(map(int, column.values()))
+    return dict(found)
+
+
 @pytest.mark.parametrize("provider", [HDFS, ROCKSDB], ids=["HDFS", "RocksDB"])
 def test_stateful_aggregation_with_udf_and_join_into_files(
     attached: SparkSession, rest: Rest, event_log: Path, tmp_path: Path, read: Callable[[str], DataFrame], provider: str
@@ -79,6 +91,14 @@ def test_stateful_aggregation_with_udf_and_join_into_files(
     assert held(found, "StateStoreSave", "memory used by state") == state["memoryUsedBytes"] > 0
     updated = sum(progress["stateOperators"][0]["numRowsUpdated"] for progress in query.recentProgress)
     assert held(found, "StateStoreSave", "number of updated state rows") == updated > 0
+    batches = [progress["stateOperators"][0] for progress in query.recentProgress]
+    assert stateful(rest, jid) == {
+        "numStateRows": state["numRowsTotal"],
+        "stateMemoryUsed": state["memoryUsedBytes"],
+        "numStateRowsUpdated": updated,
+        "numStateRowsRemoved": sum(each["numRowsRemoved"] for each in batches),
+        "stateCommitTimeMs": sum(each["commitTimeMs"] for each in batches),
+    }
     # Every batch has as many, and they are not added up.
     assert held(found, "StateStoreSave", "number of state store instances") == 3
     assert found.driver["Exchange", "number of output rows"] == 5 * len(

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import streamgauge
+from spark_hooks.jvm import Recorder
 from tests.e2e.conftest import Rest, eventually
 
 pytestmark = pytest.mark.spark
@@ -109,6 +110,19 @@ def test_coming_and_going_leaves_no_more_each_time(attached: SparkSession, servi
         streamgauge.detach()
         assert there() == before
     assert streamgauge.attach(attached, url=service)
+
+
+def test_the_recorder_knows_what_runs(attached: SparkSession) -> None:
+    """Queries of whatever session, until they are over."""
+    recorder = Recorder(attached)
+    try:
+        stream = attached.newSession().readStream.format("rate").load()
+        query = stream.writeStream.format("noop").start()
+        assert query.runId in recorder.running()
+        query.stop()
+        assert query.runId not in recorder.running()
+    finally:
+        recorder.remove()
 
 
 def test_a_script_that_just_ends_has_told_its_last(service: str, rest: Rest) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -18,7 +19,9 @@ from typing import Any
 import pytest
 
 from examples.flights import lacking
+from examples.prometheus import QUERIES as PRINTED
 from streamgauge.names import NUM_RECORDS_IN
+from tests.programs import program
 
 ROOT = Path(__file__).parents[2]
 STARTS_WITHIN_S = 240.0
@@ -223,4 +226,63 @@ def test_demo_says_that_the_service_has_died(start: Callable[..., Demo]) -> None
     os.kill(service, signal.SIGKILL)
     assert demo.process.wait(ENDS_WITHIN_S) == 1
     eventually(lambda: any("the service ended" in line for line in demo.lines), 10, lambda: str(demo.lines))
+    assert demo.remains() == []
+
+
+def ask(prometheus: str, query: str) -> list[Any]:
+    result: list[Any] = get(f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': query})}")["data"]["result"]
+    return result
+
+
+def page(alertmanager: str) -> None:
+    """Raise an alert that is told at once, and ends by itself."""
+    labels = {"alertname": "StreamgaugeTried", "severity": "critical", "job_name": "departures"}
+    body = json.dumps([{"labels": labels, "annotations": {"description": "It is told."}}]).encode()
+    request = urllib.request.Request(f"{alertmanager}/api/v2/alerts", body, {"Content-Type": "application/json"})
+    urllib.request.urlopen(request, timeout=10).close()
+
+
+@pytest.fixture
+def with_prometheus(start: Callable[..., Demo]) -> Demo:
+    program("prometheus")
+    program("prometheus-alertmanager", "alertmanager")
+    return start("--port", "0", "--speed", "28800", "--prometheus")
+
+
+def test_demo_with_prometheus_shows_what_to_ask_it(with_prometheus: Demo) -> None:
+    """Both pages are scraped, every rule is evaluated, queries have answers, alerts are told; Ctrl-C leaves nothing."""
+    demo = with_prometheus
+    alertmanager = demo.await_line(r"^Alertmanager answers at (\S+)").group(1)
+    prometheus = demo.await_line(r"^Prometheus answers at (\S+)").group(1)
+    demo.await_line("Ctrl-C ends the demo")
+    assert [line.strip() for line in demo.lines if line.startswith("  ") and "curl" not in line] == list(PRINTED)
+
+    targets = get(f"{prometheus}/api/v1/targets")["data"]["activeTargets"]
+    assert sorted(target["labels"]["job"] for target in targets) == ["streamgauge", "streamgauge-flink"]
+    for query in (*PRINTED[:-1], 'up{job="streamgauge"} == 1', 'up{job="streamgauge-flink"} == 1'):
+        eventually(lambda query=query: ask(prometheus, query), 120, lambda query=query: f"{query} has no answer")
+    groups = get(f"{prometheus}/api/v1/rules")["data"]["groups"]
+    assert groups
+    assert {rule["lastError"] for group in groups for rule in group["rules"] if rule.get("lastError")} == set()
+    told = get(f"{prometheus}/api/v1/alertmanagers")["data"]["activeAlertmanagers"]
+    assert told == [{"url": f"{alertmanager}/api/v2/alerts"}]
+    page(alertmanager)
+    demo.await_line(r"^\[page\] firing StreamgaugeTried: departures: It is told\.$")
+
+    assert demo.end(signal.SIGINT) == 0
+    assert "Traceback" not in "\n".join(demo.lines)
+    assert demo.remains() == []
+    for url in (alertmanager, prometheus):
+        with pytest.raises(urllib.error.URLError):
+            get(url)
+
+
+def test_demo_says_that_prometheus_has_died(with_prometheus: Demo) -> None:
+    """As of the service: one reason, exit code 1, nothing left."""
+    demo = with_prometheus
+    demo.await_line("^Prometheus answers at")
+    prometheus = next(pid for pid, command in demo.processes() if "prometheus.yml" in command)
+    os.kill(prometheus, signal.SIGKILL)
+    assert demo.process.wait(ENDS_WITHIN_S) == 1
+    eventually(lambda: any("the Prometheus server ended" in line for line in demo.lines), 10, lambda: str(demo.lines))
     assert demo.remains() == []

@@ -17,6 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge import names
 from tests.e2e.conftest import Rest, eventually, number
+from tests.e2e.topics import topics
 
 pytestmark = pytest.mark.spark
 
@@ -187,7 +188,7 @@ def test_two_sources_are_told_apart(attached: SparkSession, rest: Rest, folder: 
 def test_pending_rows_are_those_beyond_the_batch(attached: SparkSession, rest: Rest) -> None:
     """A source of topics and partitions, as Kafka's; it has 160 rows, and gives ten of each partition a batch."""
     streaming = pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark reads such a source from 4.2 on")
-    attached.dataSource.register(topics(streaming.ReadMaxRows))
+    attached.dataSource.register(topics(streaming.ReadMaxRows, 80))
     metric = f"pending-topics.{names.PENDING_RECORDS}"
     stream = attached.readStream.format("pending-topics").load()
     with running(stream, "topics", "3 seconds") as query:
@@ -201,7 +202,7 @@ def test_pending_rows_are_those_beyond_the_batch(attached: SparkSession, rest: R
                 seen[values[0]] = None
             if rest.job("topics"):
                 backlogs.update({rows: None for rows in (job_metrics(rest, "topics").get(names.BACKLOG_ROWS),) if rows})
-            return read(query, 3)()
+            return read(query, 3)() and bool(seen) and bool(backlogs)
 
         eventually(look, 90)
         job = rest.job("topics")
@@ -228,40 +229,3 @@ def test_pending_rows_are_those_beyond_the_batch(attached: SparkSession, rest: R
     for told in (seen, backlogs):
         assert told
         assert [rows for rows in truth if rows in told] == list(told)
-
-
-def topics(most: Any) -> Any:
-    """A source that is made here, for its workers cannot import this module."""
-    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-
-    class Reader(DataSourceStreamReader):
-        def initialOffset(self) -> dict[str, Any]:
-            return {"flights": {"0": 0, "1": 0}}
-
-        def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:
-            return {"flights": {part: min(at + 10, 80) for part, at in start["flights"].items()}}
-
-        def getDefaultReadLimit(self) -> Any:
-            return most(20)
-
-        def reportLatestOffset(self) -> dict[str, Any]:
-            return {"flights": {"0": 80, "1": 80}}
-
-        def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Any]:
-            return [InputPartition((start["flights"][part], end["flights"][part])) for part in sorted(end["flights"])]
-
-        def read(self, partition: Any) -> Iterator[tuple[int]]:
-            return ((row,) for row in range(*partition.value))
-
-    class Topics(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "pending-topics"
-
-        def schema(self) -> str:
-            return "value long"
-
-        def streamReader(self, schema: Any) -> Any:
-            return Reader()
-
-    return Topics
