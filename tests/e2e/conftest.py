@@ -92,6 +92,26 @@ def eventually(check: Callable[[], Any], timeout_s: float = 30.0) -> Any:
         time.sleep(0.2)
 
 
+def told(rest: Rest, name: str, state: str) -> dict[str, Any]:
+    """Return /jobs/:jid of the latest run of a query, once it is in `state`; AssertionError tells what it is in."""
+
+    def found() -> bool:
+        job = rest.job(name)
+        return job is not None and job["state"] == state
+
+    try:
+        eventually(found)
+    except AssertionError:
+        asked = "/jobmanager/metrics"
+        hooks = ",".join(each["id"] for each in rest.get(asked) if "hooks" in each["id"].lower())
+        raise AssertionError(f"not {state}: {rest.job(name)}; the hooks: {rest.get(f'{asked}?get={hooks}')}") from None
+    job = rest.job(name)
+    assert job is not None
+    answer: dict[str, Any] = rest.get(f"/jobs/{job['jid']}")
+    assert answer["state"] == state
+    return answer
+
+
 @contextmanager
 def serving(*options: str) -> Iterator[str]:
     """A service of its own process; yields its URL."""

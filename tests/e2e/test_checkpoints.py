@@ -16,10 +16,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
 from spark_hooks.checkpoints import STOPPED
-from tests.e2e.conftest import Rest, eventually
+from tests.e2e.conftest import Rest, eventually, told
 from tests.e2e.event_log import EventLog, logged
 from tests.e2e.test_exact import SCHEMA, write
-from tests.e2e.test_states import SLOW, told
+from tests.e2e.test_states import SLOW
 
 pytestmark = pytest.mark.spark
 

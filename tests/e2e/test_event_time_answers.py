@@ -21,11 +21,10 @@ from pyspark.sql import functions as f
 
 from streamgauge import names, tap
 from streamgauge.errors import TapError
-from tests.e2e.conftest import Agree, Rest, eventually
+from tests.e2e.conftest import Agree, Rest, eventually, told
 from tests.e2e.fed import WAIT_S, FedQuery, Feed, Row, dropped, executed_ms, running, thresholds, trigger_ms
 from tests.e2e.fed import watermark_ms as spark_watermark_ms
 from tests.e2e.test_checkpoints import ROCKSDB
-from tests.e2e.test_states import told
 from tests.e2e.timer_model import AFTER_MS, Model
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streamgauge import names
-from tests.e2e.conftest import Rest, eventually
+from tests.e2e.conftest import Rest, eventually, told
 
 pytestmark = pytest.mark.spark
 
@@ -26,11 +26,11 @@ def rate(spark: SparkSession) -> DataFrame:
 
 def figures(rest: Rest, name: str) -> dict[str, int]:
     """What became of the markers of a query that has ended."""
-    job = eventually(lambda: (found := rest.job(name)) and found["state"] == "CANCELED" and found)
+    job = told(rest, name, "CANCELED")
     asked = [names.MARKERS_EMITTED, names.MARKERS_RECORDED, names.MARKERS_IN_FLIGHT, *names.MARKERS_DROPPED_BY.values()]
-    told = rest.get(f"/jobs/{job['jid']}/metrics?get={','.join(asked)}")
-    assert {each["id"] for each in told} == set(asked)
-    return {each["id"]: int(each["value"]) for each in told}
+    found = rest.get(f"/jobs/{job['jid']}/metrics?get={','.join(asked)}")
+    assert {each["id"] for each in found} == set(asked)
+    return {each["id"]: int(each["value"]) for each in found}
 
 
 def begin_ms(progress: dict[str, Any]) -> int:
@@ -74,14 +74,14 @@ def test_markers_are_bound_by_the_batches_that_spark_tells_of(
         start_ms = rest.get(f"/jobs/{job['jid']}")["start-time"]
     finally:
         query.stop()
-    told = figures(rest, name)
+    found = figures(rest, name)
     least, most = bound(query, start_ms, 3_000)
-    recorded = told[names.MARKERS_RECORDED]
+    recorded = found[names.MARKERS_RECORDED]
     assert least * SUBTASKS <= recorded <= most * SUBTASKS
     assert least > 0
-    dropped = {reason: told[metric] for reason, metric in names.MARKERS_DROPPED_BY.items()}
-    assert told[names.MARKERS_EMITTED] == recorded + sum(dropped.values())
-    assert (told[names.MARKERS_IN_FLIGHT], dropped["lost"], dropped["crowded"]) == (0, 0, 0)
+    dropped = {reason: found[metric] for reason, metric in names.MARKERS_DROPPED_BY.items()}
+    assert found[names.MARKERS_EMITTED] == recorded + sum(dropped.values())
+    assert (found[names.MARKERS_IN_FLIGHT], dropped["lost"], dropped["crowded"]) == (0, 0, 0)
 
 
 def test_foreach_batch_hands_markers_to_the_sink(attached: SparkSession, rest: Rest, tmp_path: Path) -> None:
@@ -98,6 +98,6 @@ def test_foreach_batch_hands_markers_to_the_sink(attached: SparkSession, rest: R
             )
         finally:
             query.stop()
-        told = figures(rest, name)
-        assert told[names.MARKERS_DROPPED_BY["lost"]] == 0
-        assert told[names.MARKERS_RECORDED] > 0
+        found = figures(rest, name)
+        assert found[names.MARKERS_DROPPED_BY["lost"]] == 0
+        assert found[names.MARKERS_RECORDED] > 0

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import streamgauge
-from tests.e2e.conftest import Rest, eventually
+from tests.e2e.conftest import Rest, eventually, told
 from tests.e2e.test_exact import SCHEMA, write
 
 pytestmark = pytest.mark.spark
@@ -38,14 +38,6 @@ def read(session: SparkSession, folder: Path) -> DataFrame:
     for file in range(3):
         write(folder / "in", file, range(40 * file, 40 * file + 40))
     return session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-
-
-def told(rest: Rest, name: str, state: str) -> dict[str, Any]:
-    """/jobs/:jid of a query, once it is in `state`."""
-    job = eventually(lambda: (found := rest.job(name)) and found["state"] == state and found)
-    found: dict[str, Any] = rest.get(f"/jobs/{job['jid']}")
-    assert found["state"] == state
-    return found
 
 
 def rows_read(job: dict[str, Any]) -> int:
