@@ -24,6 +24,8 @@ pytestmark = pytest.mark.spark
 FILES = 5
 SCHEMA = "t timestamp, value long"
 EVENTS = "2026-11-21T10:00:0{}.000Z"
+SLOW = "value > 0 OR java_method('java.lang.Thread', 'sleep', 3000L + value) IS NULL"
+"""Each file has one row whose value is 0: what a batch has told stands for three seconds, and pushes come every one."""
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ def test_unread_files_count_down(attached: SparkSession, rest: Rest, folder: Pat
     stream = attached.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder))
     metric = f"Source__json.{names.UNREAD_FILES}"
     seen: list[dict[int, float]] = []
-    with running(stream, "unread files", "3 seconds") as query:
+    with running(stream.where(SLOW), "unread files") as query:
 
         def look() -> bool:
             told = source_metrics(rest, "unread files").get(metric)
