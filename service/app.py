@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from collector.history import History
 from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.liveness import Liveness
@@ -33,7 +34,7 @@ from streamgauge.errors import CollectorError
 from streamgauge.wire import PUSH_PATH
 
 
-def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
+def create_app(config: Config, store: MetricStore, clock: Clock, history: History | None = None) -> FastAPI:
     """
     Build the service: pushes, Prometheus, probes, /openapi.json, and the Flink REST for every other path.
 
@@ -41,14 +42,16 @@ def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
         config: Token, hosts and limits.
         store: Written by pushes and sweeps, read by all else.
         clock: Times pushes, silence and answers.
+        history: Of `store`; sampled by the sweeps. One of its own where none is given.
 
     The application drives its sweeps from startup to shutdown; the store is in memory, so run it in one process.
     """
-    figures = SelfMetrics(store)
+    history = history or History(store, clock)
+    figures = SelfMetrics(store, history)
     health = Health()
     ingest = Ingest(store, clock, Limits(body_bytes=config.max_push_bytes))
     push = Push(config, ingest, clock, figures)
-    sweeps = (Liveness(store, clock).sweep, Retention(store, clock, Keep()).sweep)
+    sweeps = (Liveness(store, clock).sweep, Retention(store, clock, Keep()).sweep, history.sweep)
     app = FastAPI(
         lifespan=partial(_lifespan, health, sweeps),
         docs_url=None,
@@ -63,7 +66,7 @@ def create_app(config: Config, store: MetricStore, clock: Clock) -> FastAPI:
     app.get("/-/healthy")(health.healthy)
     app.get("/-/ready")(health.readiness)
     app.get(OPENAPI_PATH)(OpenApi(bool(config.read_token), bool(config.push_token)).__call__)
-    app.mount("", FlinkRest(store, clock))
+    app.mount("", FlinkRest(store, clock, history))
     app.add_middleware(Doors, hosts=Hosts(config), read_token=config.read_token)
     app.add_middleware(RequestMetrics, figures=figures)
     for kind in (CollectorError, RequestValidationError, HTTPException, Exception):

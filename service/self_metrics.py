@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from prometheus_client.metrics_core import Metric
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from collector.history import History
 from collector.store import MetricStore
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -23,9 +24,10 @@ class SelfMetrics:
 
     Args:
         store: Whose jobs and series are counted when the figures are read.
+        history: Whose size likewise.
     """
 
-    def __init__(self, store: MetricStore) -> None:
+    def __init__(self, store: MetricStore, history: History) -> None:
         self._registry = CollectorRegistry()
         registry = self._registry
         prefix = "streamgauge_service"
@@ -87,6 +89,10 @@ class SelfMetrics:
         self._count("jobs", "Jobs held.", lambda: len(store.snapshot().jobs))
         self._count("applications", "Applications held.", lambda: len(store.snapshot().apps))
         self._count("series", "Values held: each column counts its vertex's subtasks.", lambda: _series(store))
+        self._count("history_bytes", "Memory that the history of jobs and vertices takes.", lambda: history.nbytes)
+        self._count(
+            "history_left_out", "Jobs and vertices without a history, for there is no room.", lambda: history.left_out
+        )
         ProcessCollector(namespace=prefix, registry=registry)
 
     def _count(self, name: str, text: str, count: Callable[[], int]) -> None:

@@ -7,8 +7,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from collector.bottleneck import backlogged, bottleneck
 from collector.store import JobState, Snapshot
-from service.bottleneck import backlogged, bottleneck
 from service.cluster import application_id
 from service.flink import io
 from service.flink.ids import Id

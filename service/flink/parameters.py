@@ -54,12 +54,15 @@ PATH: dict[str, Parameter] = {
 QUERY: dict[str, Parameter] = {
     "agg": Parameter(_list({"enum": list(AGGREGATES)}), "Aggregates, in any case; without it all of them."),
     "failureLabelFilter": Parameter(_list({"type": "string", "pattern": "^[^:]+:[^:]+$"}), "Labels, 'key:value'."),
-    "get": Parameter(_list({"type": "string"}), "Metrics by id; without it the ids are listed."),
+    "get": Parameter(_list({"type": "string"}), "Metrics by id; without it ids are listed, of a history all."),
     "granularity": Parameter(
         {"enum": list(FORMS)}, "What windows of latencies are told apart by; without it what is set in the driver."
     ),
     "jobs": Parameter(_list(_ID), "Jobs; without it all of them."),
     "maxExceptions": Parameter(_INDEX, "How many failures at most."),
+    "since": Parameter(
+        {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}, "Unix ms; what is not after it is left out."
+    ),
     "subtasks": Parameter(_list({"type": "string", "pattern": "^[0-9]+(-[0-9]+)?$"}), "Subtasks and ranges of them."),
     "taskmanagers": Parameter(_list({"type": "string"}), "Executors; without it all of them."),
 }
@@ -68,9 +71,12 @@ QUERY: dict[str, Parameter] = {
 _VERTEX = "/jobs/:jobid/vertices/:vertexid"
 
 READ_BY: dict[str, tuple[str, ...]] = {
+    "/jobs/history": ("get", "since"),
     "/jobs/metrics": ("get", "agg", "jobs"),
     "/jobs/:jobid/exceptions": ("maxExceptions", "failureLabelFilter"),
+    "/jobs/:jobid/history": ("get", "since"),
     "/jobs/:jobid/metrics": ("get",),
+    f"{_VERTEX}/history": ("get", "since"),
     f"{_VERTEX}/jm-operator-metrics": ("get",),
     f"{_VERTEX}/latency": ("granularity",),
     f"{_VERTEX}/metrics": ("get",),

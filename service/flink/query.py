@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
+from collector.history import NO_HISTORY, History
 from collector.store import AppState, JobState, Snapshot, VertexState
 from service.cluster import application_id
 from service.errors import HANDLER, NOT_FOUND, Missing
@@ -68,15 +69,24 @@ class Query:
         now_ms: Wall time of the answer.
         path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, …), as `parse` checked them.
         parameters: Query parameters by name, in the order they came.
+        history: What was before the snapshot.
     """
 
     snapshot: Snapshot
     now_ms: int
     path: Mapping[str, str]
     parameters: Mapping[str, list[str]]
+    history: History = NO_HISTORY
 
     @classmethod
-    def parse(cls, snapshot: Snapshot, now_ms: int, path: Mapping[str, str], query_string: bytes) -> Query:
+    def parse(
+        cls,
+        snapshot: Snapshot,
+        now_ms: int,
+        path: Mapping[str, str],
+        query_string: bytes,
+        history: History = NO_HISTORY,
+    ) -> Query:
         """
         Check a request's path parameters and read its query string; any thread.
 
@@ -89,7 +99,7 @@ class Query:
         }
         # As in Flink's Netty a semicolon parts parameters too.
         text = query_string.decode("latin-1").replace(";", "&")
-        return cls(snapshot, now_ms, checked, parse_qs(text, keep_blank_values=True) if text else {})
+        return cls(snapshot, now_ms, checked, parse_qs(text, keep_blank_values=True) if text else {}, history)
 
     def words(self, name: str) -> list[str] | None:
         """
@@ -140,6 +150,20 @@ class Query:
         if not all(map(is_id, words)):
             raise UnresolvableParameter("query", name, ",".join(self.parameters[name]))
         return [word.lower() for word in words]
+
+    def since_ms(self) -> int | None:
+        """
+        Return the moment that `since` names, Unix ms; None where it was not given.
+
+        Raises:
+            UnresolvableParameter: it is no Java long.
+        """
+        words = self.words("since")
+        if words is None:
+            return None
+        if len(words) != 1 or _LONG.fullmatch(words[0]) is None or not _MIN_LONG <= int(words[0]) <= _MAX_LONG:
+            raise UnresolvableParameter("query", "since", ",".join(self.parameters["since"]))
+        return int(words[0])
 
     def subtasks(self, size: int) -> list[int] | None:
         """

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from collector.history import NO_HISTORY, History
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
 from service.flink import (
@@ -23,6 +24,7 @@ from service.flink import (
     configuration,
     drivers,
     exceptions,
+    history,
     jobs,
     latency,
     logs,
@@ -124,12 +126,20 @@ RESOURCES: dict[str, Handler] = {
     f"{_VERTEX}/latency": latency.vertex,
     f"{_VERTEX}/splits": splits.vertex,
     f"{_VERTEX}/timers": timers.vertex,
+    "/jobs/history": history.jobs,
+    f"{_JOB}/history": history.job,
+    f"{_VERTEX}/history": history.vertex,
     "/streamgauge/drivers": drivers.overview,
 }
 """Every path that is answered, in Flink's notation."""
 
 OURS = frozenset(
-    {f"{_JOB}/latency", *(f"{_VERTEX}/{ours}" for ours in ("latency", "splits", "timers")), "/streamgauge/drivers"}
+    {
+        *(f"{_JOB}/{ours}" for ours in ("latency", "history")),
+        *(f"{_VERTEX}/{ours}" for ours in ("latency", "splits", "timers", "history")),
+        "/jobs/history",
+        "/streamgauge/drivers",
+    }
 )
 """Those that Flink does not have."""
 
@@ -158,11 +168,12 @@ class FlinkRest:
     An ASGI application that answers as Flink's REST does, and to all else as Flink does.
 
     '/v1' in front is optional, doubled and trailing slashes do not matter, a body is ignored. A request is
-    answered from one snapshot, in the event loop.
+    answered from one snapshot and the history before it, in the event loop.
     """
 
-    def __init__(self, store: MetricStore, clock: Clock) -> None:
+    def __init__(self, store: MetricStore, clock: Clock, history: History = NO_HISTORY) -> None:
         self._store = store
+        self._history = history
         self._clock = clock
         self._root = _tree(RESOURCES)
 
@@ -183,7 +194,7 @@ class FlinkRest:
             return
         resource, path = found
         scope["streamgauge.resource"] = resource
-        query = Query.parse(self._store.snapshot(), self._clock.now_ms(), path, scope["query_string"])
+        query = Query.parse(self._store.snapshot(), self._clock.now_ms(), path, scope["query_string"], self._history)
         body = msgspec.json.encode(RESOURCES[resource](query))
         await Response(body, media_type=JSON)(scope, receive, send)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from collector.bottleneck import bottleneck
 from collector.store import Column, JobState, Snapshot, VertexState
-from service.bottleneck import bottleneck
 from service.cluster import cluster_metrics, connected
 from service.config import JOB_STATE_RETENTION_MS
 from service.lifetime import job_metrics

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from collector.history import NO_HISTORY
 from collector.store import MetricStore
 from docs.metrics import PLACES
 from service.prometheus import distributions, latencies, splits
@@ -79,7 +80,7 @@ def _made() -> Iterator[tuple[str, Exposed]]:
 
 
 def _own() -> Iterator[tuple[str, Exposed]]:
-    for family in SelfMetrics(MetricStore()).collect():
+    for family in SelfMetrics(MetricStore(), NO_HISTORY).collect():
         if family.type == "histogram":
             yield from _histogram(family.name, _OWN.get(family.name, ()))
         else:

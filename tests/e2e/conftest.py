@@ -102,9 +102,8 @@ def told(rest: Rest, name: str, state: str) -> dict[str, Any]:
     try:
         eventually(found)
     except AssertionError:
-        asked = "/jobmanager/metrics"
-        hooks = ",".join(each["id"] for each in rest.get(asked) if "hooks" in each["id"].lower())
-        raise AssertionError(f"not {state}: {rest.job(name)}; the hooks: {rest.get(f'{asked}?get={hooks}')}") from None
+        jobs = [job for job in rest.get("/jobs/overview")["jobs"] if job["name"] == name]
+        raise AssertionError(f"not {state}: {jobs}; {rest.get('/streamgauge/drivers')}") from None
     job = rest.job(name)
     assert job is not None
     answer: dict[str, Any] = rest.get(f"/jobs/{job['jid']}")

@@ -14,6 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 from starlette.requests import Request
 
+from collector.history import NO_HISTORY
 from collector.store import MetricStore
 from service.app import create_app
 from service.config import Config
@@ -153,7 +154,7 @@ class Scraped:
     """One page of a store, the service's own figures of it, and what it has logged."""
 
     def __init__(self, most: int) -> None:
-        self._figures = SelfMetrics(MetricStore())
+        self._figures = SelfMetrics(MetricStore(), NO_HISTORY)
         self.page = Page(METRICS, exposition.expose, most, self._figures)
 
     def told(self, held: Any, asked: Granularity) -> set[str]:
@@ -219,6 +220,6 @@ def test_a_compressed_scrape_reads_back_byte_for_byte(store: MetricStore, clock:
     """By whoever undoes gzip himself."""
     request = Request({"type": "http", "method": "GET", "headers": [(b"accept-encoding", b"gzip")]})
     plain = Request({"type": "http", "method": "GET", "headers": []})
-    pages = Scrape(store, clock, SelfMetrics(store), 10**6)
+    pages = Scrape(store, clock, SelfMetrics(store, NO_HISTORY), 10**6)
     small, page = (asyncio.run(pages.flink(each)) for each in (request, plain))
     assert gzip.decompress(bytes(small.body)) == bytes(page.body)

@@ -166,6 +166,6 @@ class States:
         return Snapshot(MappingProxyType(jobs), MappingProxyType(apps))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def states() -> States:
     return States()

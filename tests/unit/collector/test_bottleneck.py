@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.bottleneck import backlogged, bottleneck
+from collector.bottleneck import backlogged, bottleneck
 from streamgauge import names
 
 NAN = float("nan")
