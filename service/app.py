@@ -68,8 +68,8 @@ def create_app(config: Config, store: MetricStore, clock: Clock, history: Histor
     app.get("/-/ready")(health.readiness)
     app.get(OPENAPI_PATH)(OpenApi(bool(config.read_token), bool(config.push_token)).__call__)
     site = Site()
-    for path, page in ((INDEX, site.index), (FILES, site.file)):
-        app.api_route(path, methods=["GET", "HEAD"])(page)
+    app.api_route(INDEX, methods=["GET", "HEAD"])(site.index)
+    app.api_route(FILES, methods=["GET", "HEAD"])(site.file)
     app.mount("", FlinkRest(store, clock, history))
     app.add_middleware(Doors, hosts=Hosts(config), read_token=config.read_token)
     app.add_middleware(RequestMetrics, figures=figures)

@@ -28,12 +28,13 @@ _LIBRARIES = {
 }
 """Name here → distribution and the file that it installs; neither package is imported."""
 
-_TYPES = {
+MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
+"""By the end of a file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +88,4 @@ class Site:
 
 def _file(name: str, body: bytes) -> _File:
     small = gzip.compress(body, mtime=0)
-    return _File(_TYPES[name.rpartition(".")[2]], body, small, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    return _File(MEDIA_TYPES[name.rpartition(".")[2]], body, small, f'"{hashlib.sha256(body).hexdigest()[:32]}"')

@@ -1,6 +1,6 @@
 // "Copy as curl" and "copy as PromQL", at every figure.
 
-import { byId, h, say } from "./dom.js";
+import { byId, h, s, say } from "./dom.js";
 import { address } from "./rest.js";
 
 /**
@@ -16,7 +16,7 @@ export function copyMenu(figure, path, promql) {
   const menu = h(
     "details",
     { class: "copy" },
-    h("summary", { "aria-label": `Copy how to ask for ${figure}`, title: "Copy as curl or PromQL" }, "⧉"),
+    h("summary", { "aria-label": `Copy how to ask for ${figure}`, title: "Copy as curl or PromQL" }, sheets()),
     h(
       "div",
       { class: "menu" },
@@ -46,6 +46,15 @@ export function copyMenu(figure, path, promql) {
     }
   }
   return menu;
+}
+
+/** Two sheets, drawn: not every reader's fonts have a sign of them. */
+function sheets() {
+  return s(
+    "svg",
+    { viewBox: "0 0 14 14", width: 13, height: 13, fill: "none", stroke: "currentColor", "stroke-width": 1.3, "aria-hidden": "true" },
+    s("path", { d: "M4.5 4.5h8v8h-8zM9.5 4.5v-3h-8v8h3" }),
+  );
 }
 
 /** @type {number | undefined} */

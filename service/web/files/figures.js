@@ -13,9 +13,13 @@ import { byteRate, bytes, count, duration, msPerSecond, percent, rate, share } f
 const gauge = (family, made = "max", factor = "") => (selector) => `${made}(streamgauge_${family}{${selector}})${factor}`;
 /** @param {string} family @returns {(selector: string) => string} */
 const counter = (family) => (selector) => `sum(rate(streamgauge_${family}_total{${selector}}[1m]))`;
-/** @param {string} family @param {number} quantile @returns {(selector: string) => string} */
+/**
+ * Of the operators the one that markers reach last, which is what the service tells of a vertex and of a job.
+ *
+ * @param {string} family @param {number} quantile @returns {(selector: string) => string}
+ */
 const quantile = (family, quantile) => (selector) =>
-  `1000 * histogram_quantile(${quantile}, sum by (le) (rate(streamgauge_${family}_seconds_bucket{${selector}}[5m])))`;
+  `1000 * max(histogram_quantile(${quantile}, sum by (le, job_name, vertex_id, operator_name) (rate(streamgauge_${family}_seconds_bucket{${selector}}[5m]))))`;
 const PER_MS = " * 1000";
 
 /** @type {Record<string, Figure>} */
@@ -61,8 +65,9 @@ export const OF_VERTEX = {
   "idleTimeMsPerSecond.avg": { label: "idle, mean", format: msPerSecond },
   "inPoolUsage.max": { label: "input buffers in use", format: share, promql: gauge("vertex_in_pool_usage") },
   "outPoolUsage.max": { label: "memory of tasks in use", format: share, promql: gauge("vertex_out_pool_usage") },
-  inputQueueLength: { label: "blocks to fetch", format: count, promql: gauge("vertex_input_queue_length") },
-  outputQueueLength: { label: "blocks that wait for readers", format: count, promql: gauge("vertex_output_queue_length") },
+  // /metrics tells of these the greatest subtask, not the sum.
+  inputQueueLength: { label: "blocks to fetch", format: count },
+  outputQueueLength: { label: "blocks that wait for readers", format: count },
   unreadFiles: { label: "unread files", format: count, promql: gauge("operator_unread_files", "sum") },
   numPendingTimers: { label: "pending timers", format: count, promql: gauge("operator_pending_timers", "sum") },
   numFiredTimersPerSecond: { label: "timers fired", format: rate, promql: counter("operator_fired_timers") },

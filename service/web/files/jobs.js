@@ -29,6 +29,8 @@ const PRESSED_MS = 500;
 const ATTACH = `import streamgauge
 streamgauge.attach(spark, url="${location.origin}")`;
 
+/** @typedef {import("./live.js").View} View */
+
 /**
  * @typedef {object} Job  Of /jobs/overview.
  * @property {string} jid
@@ -40,7 +42,7 @@ streamgauge.attach(spark, url="${location.origin}")`;
  * @property {number} duration
  */
 
-/** @implements {import("./live.js").View} */
+/** @implements {View} */
 export class Jobs {
   constructor() {
     document.title = "Streamgauge";

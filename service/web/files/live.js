@@ -25,6 +25,7 @@ export class Live {
     /** @type {number | undefined} */
     this._timer = undefined;
     this._busy = false;
+    this._again = false;
     /** @type {number | null} */
     this._lost = null;
     document.addEventListener("visibilitychange", () => document.hidden || this.now(), { signal: this._stop.signal });
@@ -34,7 +35,9 @@ export class Live {
   /** Refresh at once. */
   now() {
     clearTimeout(this._timer);
-    if (!this._busy && !this._stop.signal.aborted) void this._round();
+    // What was chosen while a round is under way is not part of it.
+    if (this._busy) this._again = true;
+    else if (!this._stop.signal.aborted) void this._round();
   }
 
   /** End it. */
@@ -62,7 +65,10 @@ export class Live {
     } finally {
       this._busy = false;
     }
-    if (!document.hidden) this._timer = window.setTimeout(() => this.now(), next);
+    if (this._again) {
+      this._again = false;
+      this.now();
+    } else if (!document.hidden) this._timer = window.setTimeout(() => this.now(), next);
   }
 
   /** @param {unknown} error */

@@ -41,5 +41,10 @@ function show() {
   scrollTo(0, 0);
 }
 
+// Its own address would be none of the page's.
+document.querySelector(".skip")?.addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("view").focus();
+});
 addEventListener("hashchange", show);
 show();

@@ -4,7 +4,7 @@ import { copyMenu } from "./copy.js";
 import { h, say } from "./dom.js";
 
 const SIGNS = /** @type {Record<string, string>} */ ({
-  CREATED: "○", RUNNING: "▶", RESTARTING: "↻", SUSPENDED: "⏸", FINISHED: "✓", CANCELED: "■", FAILED: "✕", COMPLETED: "✓", IN_PROGRESS: "▶",
+  CREATED: "○", RUNNING: "▶", RESTARTING: "↻", SUSPENDED: "‖", FINISHED: "✓", CANCELED: "■", FAILED: "✕", COMPLETED: "✓", IN_PROGRESS: "▶",
 });
 
 /** A state, by its colour and a sign of its own. @param {string} state */
