@@ -74,8 +74,8 @@ def figures(attached: SparkSession, rest: Rest, tmp_path_factory: pytest.TempPat
             job = rest.job("all metrics")
             found = [] if job is None else list(told(rest, job["jid"]))
             there = {(scope, name) for scope, name, _ in found}
-            # The JobManager's figures are those of the latest driver. One that has just come has told none yet; a script
-            # that has left so soon counts as there until it has been silent for three pushes and 10 s.
+            # The JobManager's figures are those of the latest driver. One that has just come has told none yet; a
+            # script that has left so soon counts as there until it has been silent for three pushes and 10 s.
             return found if {("vertex", names.CURRENT_INPUT_WATERMARK), ("driver", names.HEAP_USED)} <= there else []
 
         return list(eventually(listed, 120))
