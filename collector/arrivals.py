@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from collector.histogram import Histogram, histogram, merge
+from collector.histogram import Histogram, merge
 from collector.store import VertexState
 from streamgauge import wire
-from streamgauge.buckets import BUCKET_COUNT, HdrBuckets
+from streamgauge.buckets import BUCKET_COUNT, MAX_COUNT, HdrBuckets
 
 
 class Arrived(NamedTuple):
@@ -61,8 +61,9 @@ class Arrivals:
         if before is None or not now:
             return None
         # Where nothing arrived the very same object is held.
-        changed = [(one, before.get(key)) for key, one in now.items() if before.get(key) is not one]
-        return Arrived(*(merge(_difference(part, one, last) for one, last in changed) for part in Arrived._fields))
+        changed = [key for key, one in now.items() if before.get(key) is not one]
+        told, last = [now[key] for key in changed], [before[key] for key in changed if key in before]
+        return Arrived(*(_since(part, told, last) for part in Arrived._fields))
 
 
 def _leaving(vertex: VertexState) -> dict[tuple[str, str], wire.LatencyHistogram]:
@@ -74,18 +75,19 @@ def _leaving(vertex: VertexState) -> dict[tuple[str, str], wire.LatencyHistogram
     return {}
 
 
-def _difference(part: str, now: wire.LatencyHistogram, before: wire.LatencyHistogram | None) -> Histogram:
+def _since(part: str, told: Sequence[wire.LatencyHistogram], last: Sequence[wire.LatencyHistogram]) -> Histogram:
     """Return what was counted since; all of it where it is less than before, for then it has begun anew."""
-    told = histogram(getattr(now, part))
-    if before is None:
-        return told
-    last = histogram(getattr(before, part)).buckets
     counts = np.zeros(BUCKET_COUNT, dtype=np.int64)
-    counts[told.buckets.indices] = told.buckets.counts
-    counts[last.indices] -= last.counts
-    below, above = told.buckets.below - last.below, told.buckets.above - last.above
-    sum_ms = told.buckets.sum_ms - last.sum_ms
-    if min(below, above, sum_ms, int(counts.min())) < 0:
-        return told
+    below = above = sum_ms = 0
+    for sign, several in ((1, told), (-1, last)):
+        for one in several:
+            buckets: wire.Buckets = getattr(one, part)
+            counts[np.frombuffer(buckets.indices, dtype="<u2")] += sign * np.frombuffer(buckets.counts, dtype="<i8")
+            below += sign * buckets.below
+            above += sign * buckets.above
+            sum_ms += sign * buckets.sum_ms
+    if last and min(below, above, sum_ms, int(counts.min())) < 0:
+        return _since(part, told, ())
     indices = np.flatnonzero(counts).astype(np.int64, copy=False)
-    return Histogram(HdrBuckets(indices, counts[indices], below, above, sum_ms))
+    found = np.minimum(counts[indices], MAX_COUNT)
+    return Histogram(HdrBuckets(indices, found, min(below, MAX_COUNT), min(above, MAX_COUNT), sum_ms))

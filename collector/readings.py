@@ -153,13 +153,23 @@ def read_job(state: JobState, vertices: Mapping[str, Mapping[str, float]], arriv
 
 def _put(found: dict[str, float], figure: str, made: _Reading, told: Iterable[Column | None]) -> None:
     """Put in what is made of the subtasks' values, where there are any that are numbers."""
-    parts = [columns.values(column) for column in told if column is not None]
+    parts = [
+        column.values if column.present is None else column.values[column.present]
+        for column in told
+        if column is not None
+    ]
     if not parts:
         return
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    values = values[np.isfinite(values)]
-    if values.size:
-        found[figure] = made(values)
+    values = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
+    if not values.size:
+        return
+    value = made(values)
+    if not math.isfinite(value):
+        values = values[np.isfinite(values)]
+        if not values.size:
+            return
+        value = made(values)
+    found[figure] = value
 
 
 def _gather(found: dict[str, float], figure: str, made: _Reading, vertices: Iterable[Mapping[str, float]]) -> None:

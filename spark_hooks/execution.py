@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import singledispatchmethod
 from random import Random
+from typing import TypeVar
 
 from spark_hooks import plan, progress, records
 from spark_hooks.checkpoints import CHANGE_LOG_SETTING
@@ -34,6 +35,8 @@ RUNNING_EXECUTIONS = 1024
 ENDED_JOBS = 100
 QUERIES = 1000
 """Queries that are remembered, so that their next run is known as a restart."""
+
+_Told = TypeVar("_Told", bound="records.Record | TimerReport")
 
 _STREAM = re.compile(r"runId = ([0-9a-f-]{36})\nbatch = (?:(\d+)|init)")
 
@@ -88,12 +91,7 @@ class Model:
     def report(self, reports: Iterable[TimerReport]) -> None:
         """Take in what timer services reported; they do so before Spark tells of the end of their task."""
         for report in reports:
-            stage = self._stages.get(report.stage)
-            won = None if stage is None else stage.won.get(report.partition)
-            if won is not None and won.task == report.task:
-                won.report(report)
-            else:
-                self._reports.hold(report)
+            self._take(self._report, report)
 
     def tick(self) -> None:
         """Update the rates of all jobs, once every 5 s."""
@@ -116,7 +114,15 @@ class Model:
             del self.jobs[jid]
             self._runs.pop(attempt.run_id, None)
 
-    def _take(self, apply: Callable[[records.Record], None], event: records.Record) -> None:
+    def _report(self, report: TimerReport) -> None:
+        stage = self._stages.get(report.stage)
+        won = None if stage is None else stage.won.get(report.partition)
+        if won is not None and won.task == report.task:
+            won.report(report)
+        else:
+            self._reports.hold(report)
+
+    def _take(self, apply: Callable[[_Told], None], event: _Told) -> None:
         try:
             apply(event)
         except Exception as error:  # noqa: BLE001  the edge of the hooks: the next event must not suffer

@@ -108,8 +108,9 @@ class _HandedOver:
     def zero(self, value: list[Any]) -> list[Any]:
         return []
 
-    def addInPlace(self, held: list[Any], more: list[TimerReport]) -> list[Any]:  # noqa: N802 - Spark's name
-        REPORTS.add(more)
+    def addInPlace(self, held: list[Any], more: list[TimerReport | TaskCounts]) -> list[Any]:  # noqa: N802 - Spark's
+        # Where user code tries its processor out in the driver itself there is no task, and nothing to report.
+        REPORTS.add([each for each in more if isinstance(each, TimerReport)])
         return held
 
     def __reduce__(self) -> tuple[type[_Held], tuple[()]]:

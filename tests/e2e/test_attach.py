@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 import streamgauge
 spark = SparkSession.builder.master("local[2]").appName("brief").config("spark.ui.enabled", "false").getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
-streamgauge.attach(spark, url=sys.argv[1], interval_ms=60000)
+streamgauge.attach(spark, url=sys.argv[1], interval_ms=20000)
 stream = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
 query = stream.writeStream.format("noop").queryName("brief").trigger(availableNow=True).start()
 query.awaitTermination()

@@ -74,10 +74,11 @@ def figures(attached: SparkSession, rest: Rest, tmp_path_factory: pytest.TempPat
             job = rest.job("all metrics")
             found = [] if job is None else list(told(rest, job["jid"]))
             there = {(scope, name) for scope, name, _ in found}
-            # Where another test's driver has just come, the JobManager's figures are its own, and it has told none yet.
+            # The JobManager's figures are those of the latest driver. One that has just come has told none yet; a
+            # script that has left so soon counts as there until it has been silent for three pushes and 10 s.
             return found if {("vertex", names.CURRENT_INPUT_WATERMARK), ("driver", names.HEAP_USED)} <= there else []
 
-        return list(eventually(listed, 60))
+        return list(eventually(listed, 120))
     finally:
         query.stop()
 

@@ -16,6 +16,7 @@ from spark_hooks import records
 from spark_hooks.agent import Agent
 from spark_hooks.pusher import MemoryTransport, Outcome
 from spark_hooks.settings import Settings
+from spark_hooks.timer_reports import TimerReports
 from streamgauge import catalogue, codec, names, wire
 from streamgauge.errors import HookError
 from tests.unit.spark_hooks.spark_events import APP, Query
@@ -173,6 +174,18 @@ def test_failures_of_ours_are_counted_and_told_once(hooks: Hooks, caplog: pytest
     application, job = hooks.push()
     assert application.hooks[names.HOOKS_FAULTS] == 3
     assert job.job is not None
+
+
+def test_a_report_that_is_none_costs_no_event(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came with it in the same drain is told all the same."""
+    held = TimerReports()
+    monkeypatch.setattr(agent_module, "REPORTS", held)
+    held.add([object()])  # type: ignore[list-item]
+    hooks.drain(Query(1).started())
+    application, job = hooks.push()
+    assert application.hooks[names.HOOKS_FAULTS] == 1
+    assert job.job is not None
+    assert job.job.jid == Query(1).jid
 
 
 def test_refused_deltas_are_followed_by_full_frames(hooks: Hooks) -> None:

@@ -85,6 +85,17 @@ def test_the_driver_hands_reports_over_and_holds_none(reports: TimerReports) -> 
         del _accumulatorRegistry[-77]
 
 
+def test_a_service_that_is_tried_out_in_the_driver_reports_nothing(reports: TimerReports) -> None:
+    """There is no task that it could be of."""
+    channel = Accumulator(-79, [], timer_channel._HandedOver())  # type: ignore[arg-type]
+    try:
+        channel += [counted()]
+        channel += loads(dumps([counted()]))
+        assert [report.registered for report in reports.take()] == [5]
+    finally:
+        del _accumulatorRegistry[-79]
+
+
 def test_a_worker_holds_what_it_counts_and_hands_nothing_over(reports: TimerReports) -> None:
     """There the accumulator is another process's: its value is what Spark sends."""
     channel = Accumulator(-78, [], timer_channel._HandedOver())  # type: ignore[arg-type]
