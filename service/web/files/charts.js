@@ -10,6 +10,7 @@ import { asked } from "./history.js";
 
 const HEIGHT = 150;
 const GAP_MS = 12_500;
+const SHORT_MS = 3 * 60_000;
 const COLOURS = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5"];
 
 /** @param {string} name @returns {string} */
@@ -104,7 +105,7 @@ export class TimeChart {
       cursor: { y: false, points: { size: 6 } },
       scales: { x: { time: true }, y: { range: (_plot, low, high) => [Math.min(low ?? 0, 0), high > 0 ? high * 1.1 : 1] } },
       axes: [
-        { ...axis, size: 24, values: "{HH}:{mm}" },
+        { ...axis, size: 24, values: (_plot, splits) => clocks(splits) },
         { ...axis, size: 64, space: 32, values: (_plot, splits) => splits.map((split) => format(split)) },
       ],
       series: [
@@ -119,6 +120,16 @@ export class TimeChart {
       ],
     };
   }
+}
+
+/**
+ * Returns moments as an axis has them: with seconds where all of them lie within a few minutes.
+ *
+ * @param {number[]} times
+ */
+function clocks(times) {
+  const second = (times.at(-1) ?? 0) - (times[0] ?? 0) < SHORT_MS ? "2-digit" : undefined;
+  return times.map((time) => new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second, hour12: false }));
 }
 
 /**

@@ -13,17 +13,20 @@ import { address } from "./rest.js";
  */
 export function copyMenu(figure, path, promql) {
   const curl = () => `curl -s '${address(path).replaceAll("'", "%27")}'`;
-  const menu = h(
-    "details",
-    { class: "copy" },
-    h("summary", { "aria-label": `Copy how to ask for ${figure}`, title: "Copy as curl or PromQL" }, sheets()),
-    h(
-      "div",
-      { class: "menu" },
-      h("button", { type: "button", onclick: () => copy(curl(), "curl") }, "copy as curl"),
-      promql !== undefined && h("button", { type: "button", onclick: () => copy(promql, "PromQL") }, "copy as PromQL"),
-    ),
+  const summary = h("summary", { "aria-label": `Copy how to ask for ${figure}`, title: "Copy as curl or PromQL" }, sheets());
+  const choices = h(
+    "div",
+    { class: "menu" },
+    h("button", { type: "button", onclick: () => copy(curl(), "curl") }, "copy as curl"),
+    promql !== undefined && h("button", { type: "button", onclick: () => copy(promql, "PromQL") }, "copy as PromQL"),
   );
+  const menu = h("details", { class: "copy" }, summary, choices);
+  menu.addEventListener("toggle", () => {
+    if (!menu.open) return;
+    place(choices, summary.getBoundingClientRect());
+    // It is fixed in the window, so that no table cuts it off: it would stay where it is.
+    addEventListener("scroll", () => (menu.open = false), { capture: true, once: true });
+  });
   menu.addEventListener("focusout", (event) => {
     if (!(event.relatedTarget instanceof Node && menu.contains(event.relatedTarget))) menu.open = false;
   });
@@ -55,6 +58,19 @@ function sheets() {
     { viewBox: "0 0 14 14", width: 13, height: 13, fill: "none", stroke: "currentColor", "stroke-width": 1.3, "aria-hidden": "true" },
     s("path", { d: "M4.5 4.5h8v8h-8zM9.5 4.5v-3h-8v8h3" }),
   );
+}
+
+/**
+ * Puts a box below another one, or above where there is no room, within the window.
+ *
+ * @param {HTMLElement} box
+ * @param {DOMRect} by
+ */
+function place(box, by) {
+  const { offsetWidth: width, offsetHeight: height } = box;
+  const below = by.bottom + height <= innerHeight;
+  box.style.setProperty("left", `${Math.max(0, Math.min(by.right - width, innerWidth - width))}px`);
+  box.style.setProperty("top", `${Math.max(0, below ? by.bottom : by.top - height)}px`);
 }
 
 /** @type {number | undefined} */

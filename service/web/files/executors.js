@@ -242,9 +242,15 @@ function arrange(place, wanted) {
 
 /** How much of something is in use, as a bar and in words. */
 class Meter {
-  /** @param {string} words @param {string} path @param {string} [promql] */
-  constructor(words, path, promql) {
+  /**
+   * @param {string} words
+   * @param {string} path
+   * @param {string} [promql]
+   * @param {boolean} [dear]  Whether it is told in red where little is left: of slots that work there need be none.
+   */
+  constructor(words, path, promql, dear = true) {
     this._words = words;
+    this._dear = dear;
     this._value = h("output", {}, NONE);
     this._fill = h("span");
     this._bar = h("div", { class: "meter", hidden: true }, this._fill);
@@ -260,7 +266,7 @@ class Meter {
     if (!bounded || !known) return;
     const part = Math.min(Math.max(used / most, 0), 1);
     this._fill.style.setProperty("inline-size", `${(part * 100).toFixed(1)}%`);
-    this._bar.classList.toggle("full", part > 0.9);
+    this._bar.classList.toggle("full", this._dear && part > 0.9);
     for (const [name, value] of Object.entries({ role: "meter", "aria-label": this._words, "aria-valuemin": 0, "aria-valuemax": most, "aria-valuenow": used, "aria-valuetext": this._value.textContent ?? "" })) {
       this._bar.setAttribute(name, String(value));
     }
@@ -275,7 +281,7 @@ class ExecutorCard {
     const selector = chosen("executor_id", id);
     this._where = h("span", { dir: "auto" });
     this._heartbeat = h("b");
-    this._slots = new Meter("slots in use", path);
+    this._slots = new Meter("slots in use", path, undefined, false);
     this._pools = POOLS.map(([words, used, most, promql]) => new Meter(words, `${path}/metrics?get=${most ? `${used},${most}` : used}`, promql(selector)));
     this._tiles = TILES.map(([words, metric, , promql]) => tile(words, `${path}/metrics?get=${metric}`, promql(selector)));
     this._tasks = h("output", {}, NONE);

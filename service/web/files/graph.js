@@ -5,6 +5,7 @@ import { fill, h, s, say } from "./dom.js";
 import { OF_VERTEX, promql } from "./figures.js";
 import { count, msPerSecond, NONE, rate } from "./format.js";
 import { asked } from "./history.js";
+import { descriptions } from "./plan.js";
 import { getIfThere } from "./rest.js";
 import { toVertex } from "./route.js";
 
@@ -152,7 +153,7 @@ export class Graph {
     const nodes = new Map(detail.plan.nodes.map((node) => [node.id, node]));
     const graph = new dagre.graphlib.Graph({ multigraph: true });
     graph.setGraph({ rankdir: NARROW.matches ? "TB" : "LR", nodesep: 24, edgesep: 16, ranksep: NARROW.matches ? 36 : 56, marginx: 8, marginy: 8 });
-    this._boxes = new Map(detail.vertices.map((vertex) => [vertex.id, new Box(this._jid, vertex, lines(nodes.get(vertex.id)?.description ?? "") )]));
+    this._boxes = new Map(detail.vertices.map((vertex) => [vertex.id, new Box(this._jid, vertex, descriptions(nodes.get(vertex.id)?.description ?? ""))]));
     for (const [id, box] of this._boxes) graph.setNode(id, { width: WIDTH, height: box.height });
     /** @type {{source: string, target: string, name: string, strategy: string}[]} */
     const edges = [];
@@ -255,7 +256,7 @@ class Box {
         this._head,
         ...shown.map((text, place) => {
           const element = line(PAD + 12 + LINE * (place + 1), "operator");
-          element.textContent = cut(text);
+          element.textContent = cut(text.replaceAll("\n", " "));
           return element;
         }),
         this._rates,
@@ -322,20 +323,6 @@ class Row {
 /** @param {string} jid @param {string} vertex */
 function path(jid, vertex) {
   return `/jobs/${jid}/vertices/${vertex}/history`;
-}
-
-const SIGNS = /** @type {Record<string, string>} */ ({ amp: "&", lt: "<", gt: ">", quot: '"', "#x27": "'", "#39": "'", "#92": "\\" });
-
-/**
- * Returns a description's lines as text: the service escapes them, for Flink's page shows them as HTML.
- *
- * @param {string} description
- * @returns {string[]}
- */
-export function lines(description) {
-  return description.split("<br/>")
-    .map((line) => line.replace(/^\s*(\+- )?/, "").replace(/&(amp|lt|gt|quot|#x27|#39|#92);/g, (all, name) => SIGNS[name] ?? all))
-    .filter(Boolean);
 }
 
 /** @param {string} text @param {number} [letters] */

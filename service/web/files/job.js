@@ -3,7 +3,7 @@
 import { Batches } from "./batches.js";
 import { TimeChart } from "./charts.js";
 import { copyMenu } from "./copy.js";
-import { fill, h, say } from "./dom.js";
+import { byId, fill, h, say } from "./dom.js";
 import { OF_JOB, promql } from "./figures.js";
 import { count, duration, moment, NONE, share } from "./format.js";
 import { Graph } from "./graph.js";
@@ -95,6 +95,7 @@ const RESTARTS = "numRestarts";
 /** Of a fact; no trigger of Spark's is as long. */
 const LETTERS = 120;
 const MAX_INT = 2 ** 31 - 1;
+const COVERS = matchMedia("(max-width: 900px)");
 
 /** @implements {View} */
 export class Job {
@@ -118,6 +119,8 @@ export class Job {
     /** @type {Vertex | null} */
     this._drawer = null;
     this._open = "";
+    this._covers = () => this._cover();
+    COVERS.addEventListener("change", this._covers);
     document.title = "Job · Streamgauge";
     this.go(route);
   }
@@ -137,11 +140,20 @@ export class Job {
     if (route.vertex) {
       this._drawer = new Vertex(this._jid, route.vertex, route.tab);
       this.element.append(this._drawer.element);
-    } else if (before) {
+    }
+    this._cover();
+    if (before && !route.vertex) {
       // Back to where the drawer was opened from.
       const from = this._panel.querySelector(`[data-vertex="${before}"]`);
       if (from instanceof SVGElement) from.focus({ preventScroll: true });
     }
+  }
+
+  /** Where the drawer covers all else, no key leads there. */
+  _cover() {
+    const covered = this._drawer !== null && COVERS.matches;
+    this._there.inert = covered;
+    byId("bar").inert = covered;
   }
 
   /** @param {AbortSignal} signal */
@@ -172,6 +184,8 @@ export class Job {
   }
 
   close() {
+    COVERS.removeEventListener("change", this._covers);
+    byId("bar").inert = false;
     for (const pane of this._panes.values()) pane.close();
     this._drawer?.close();
   }

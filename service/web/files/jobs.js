@@ -63,13 +63,13 @@ export class Jobs {
       h("h2", {}, "Running"),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Running jobs" },
         h("table", {},
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"), h("th", { scope: "col", class: "number" }, "Up"), ...head, h("th", { scope: "col", class: "wide" }, "Records in, 15 min"))),
+          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "State"), h("th", { scope: "col" }, "Job"), h("th", { scope: "col", class: "number wide" }, "Up"), ...head, h("th", { scope: "col", class: "wide" }, "Records in, 15 min"))),
           this._running)));
     this._endedTable = h("section", { class: "card" },
       h("h2", {}, "Ended"),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ended jobs" },
         h("table", {},
-          h("thead", {}, h("tr", {}, ...["State", "Job", "Started", "Ended", "Lasted"].map((word, place) => h("th", { scope: "col", class: place > 1 ? "number" : "" }, word)))),
+          h("thead", {}, h("tr", {}, ...["State", "Job", "Started", "Ended", "Lasted"].map((word) => h("th", { scope: "col", class: { Started: "number wide", Ended: "number", Lasted: "number wide" }[word] ?? "" }, word)))),
           this._ended)));
     this.element = h("div", {}, h("div", { class: "head" }, h("h1", {}, "Jobs"), this._search), this._body);
   }
@@ -132,8 +132,8 @@ class Row {
     this._state = h("td");
     this._link = h("a", { href: toJob(job.jid) });
     this._cells = this.ended
-      ? ["started", "ended", "lasted"].map((id) => h("td", { class: "number", "data-figure": id }))
-      : ["up", ...ASKED].map((id) => h("td", { class: `number${COLUMNS.find(([each]) => each === id)?.[1] ? " wide" : ""}`, "data-figure": id }));
+      ? ["started", "ended", "lasted"].map((id) => h("td", { class: id === "ended" ? "number" : "number wide", "data-figure": id }))
+      : ["up", ...ASKED].map((id) => h("td", { class: COLUMNS.some(([each, wide]) => each === id && !wide) ? "number" : "number wide", "data-figure": id }));
     this._spark = h("td", { class: "wide" });
     this.element = h("tr", { "data-job": job.jid }, this._state, h("td", { class: "name" }, h("span", { class: "clamp", dir: "auto" }, this._link)), ...this._cells, !this.ended && this._spark);
     this._shown = "";

@@ -5,6 +5,7 @@ import { fill, h, say } from "./dom.js";
 import { bytes, count, duration, NONE, rate } from "./format.js";
 import { DistributionTable, label, p99, scrolling } from "./heat.js";
 import { empty } from "./parts.js";
+import { descriptions } from "./plan.js";
 import { get } from "./rest.js";
 
 /** @typedef {import("./vertex.js").Told} Told */
@@ -26,24 +27,6 @@ const EXCHANGES = "Exchange";
 /** A name as it stands in a metric's id; as `names.filtered` of the hooks. @param {string} name */
 function filtered(name) {
   return name.replace(/[ .:,]/g, "_");
-}
-
-const ENTITIES = /** @type {Record<string, string>} */ ({ "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&#92;": "\\", "&amp;": "&" });
-
-/**
- * Returns the operators' descriptions, from source to sink, of the text that the plan has for Flink's page.
- *
- * @param {string} description  An operator a line, behind the first each indented by one step more.
- */
-export function descriptions(description) {
-  /** @type {string[]} */
-  const found = [];
-  for (const line of description.split("<br/>").slice(0, -1)) {
-    const head = found.length ? `${"   ".repeat(found.length - 1)}+- ` : "";
-    if (found.length === 0 || line.startsWith(head)) found.push(line.slice(head.length));
-    else found.push(`${found.pop()}\n${line}`);
-  }
-  return found.map((text) => text.replace(/&(?:lt|gt|quot|#x27|#92|amp);/g, (entity) => ENTITIES[entity] ?? entity));
 }
 
 /** @param {Told} told @returns {Operator[]} */

@@ -9,7 +9,7 @@ const SIGNS = /** @type {Record<string, string>} */ ({
 
 /** A state, by its colour and a sign of its own. @param {string} state */
 export function badge(state) {
-  return h("span", { class: `badge ${state.toLowerCase()}` }, h("span", { "aria-hidden": "true" }, `${SIGNS[state] ?? "·"} `), state);
+  return h("span", { class: `badge ${state.toLowerCase()}` }, h("span", { "aria-hidden": "true" }, `${SIGNS[state] ?? "·"} `), h("span", { class: "word" }, state));
 }
 
 /**
