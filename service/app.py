@@ -29,6 +29,7 @@ from service.prometheus.scrape import FLINK, METRICS, Scrape
 from service.push import Push
 from service.self_metrics import RequestMetrics, SelfMetrics
 from service.sweeps import Sweep, run_sweeps
+from service.web.site import FILES, INDEX, Site
 from streamgauge.clock import Clock
 from streamgauge.errors import CollectorError
 from streamgauge.wire import PUSH_PATH
@@ -66,6 +67,9 @@ def create_app(config: Config, store: MetricStore, clock: Clock, history: Histor
     app.get("/-/healthy")(health.healthy)
     app.get("/-/ready")(health.readiness)
     app.get(OPENAPI_PATH)(OpenApi(bool(config.read_token), bool(config.push_token)).__call__)
+    site = Site()
+    app.api_route(INDEX, methods=["GET", "HEAD"])(site.index)
+    app.api_route(FILES, methods=["GET", "HEAD"])(site.file)
     app.mount("", FlinkRest(store, clock, history))
     app.add_middleware(Doors, hosts=Hosts(config), read_token=config.read_token)
     app.add_middleware(RequestMetrics, figures=figures)

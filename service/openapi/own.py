@@ -1,7 +1,8 @@
-"""What is not Flink's as an OpenAPI document tells it: pushes, the pages that Prometheus scrapes, probes."""
+"""What is not Flink's as an OpenAPI document tells it: the page, pushes, what Prometheus scrapes, probes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import get_args
 
 from collector.ingest import Outcome
@@ -11,6 +12,7 @@ from service.openapi.answers import Json, body, failures
 from service.prometheus.granularity import GRANULARITIES
 from service.prometheus.negotiation import CONTENT_TYPES
 from service.prometheus.scrape import DEFAULTS, FLINK, METRICS
+from service.web.site import FILES, INDEX, MEDIA_TYPES
 from streamgauge import errors
 from streamgauge.wire import CONTENT_TYPE, PUSH_PATH
 
@@ -35,12 +37,61 @@ _PUSH_ERRORS = (
 def paths() -> Json:
     """Return every path that is not Flink's."""
     return {
+        INDEX: {"get": _page()},
+        FILES: {"get": _file()},
         PUSH_PATH: {"post": _push()},
         METRICS: {"get": _scrape("metrics", METRICS, "Everything, as Prometheus names it")},
         FLINK: {"get": _scrape("flink", FLINK, "Everything, as Flink's Prometheus reporter names it")},
         "/-/healthy": {"get": _probe("healthy", "Whether the service need not be restarted.")},
         "/-/ready": {"get": _probe("ready", "Whether the service can be asked.")},
         OPENAPI_PATH: {"get": _itself()},
+    }
+
+
+def _page() -> Json:
+    return {
+        "operationId": "page",
+        "summary": "The page that shows all that is known",
+        "description": "HEAD is answered likewise, without the body.",
+        "tags": ["Page"],
+        "responses": _of_the_page([MEDIA_TYPES["html"]]),
+    }
+
+
+def _file() -> Json:
+    return {
+        "operationId": "page.file",
+        "summary": "A file of the page",
+        "description": "HEAD is answered likewise, without the body.",
+        "tags": ["Page"],
+        "parameters": [
+            {
+                "in": "path",
+                "name": "name",
+                "required": True,
+                "description": "What the page loads; which files there are is its own matter.",
+                "schema": _TEXT,
+            }
+        ],
+        "responses": {**_of_the_page(MEDIA_TYPES.values()), **failures((), {404: "There is no such file."})},
+    }
+
+
+def _of_the_page(media_types: Iterable[str]) -> Json:
+    headers = {
+        **{
+            name: {"required": True, "schema": _TEXT}
+            for name in ("Cache-Control", "Content-Security-Policy", "ETag", "Vary", "X-Content-Type-Options")
+        },
+        "Content-Encoding": {"schema": {"const": "gzip"}},
+    }
+    return {
+        "200": {
+            "description": "Its bytes, as gzip where that is taken.",
+            "content": {media_type: {"schema": _TEXT} for media_type in media_types},
+            "headers": headers,
+        },
+        "304": {"description": "It is what `If-None-Match` names."},
     }
 
 

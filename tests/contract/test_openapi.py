@@ -31,6 +31,7 @@ KNOWN = {
     "checkpointid": "47",
     "filename": "spark.log",
     "jobid": MAIN["jid"],
+    "name": "main.js",
     "rescaleuuid": "0" * 32,
     "subtaskindex": "0",
     "taskmanagerid": EXECUTORS[0],

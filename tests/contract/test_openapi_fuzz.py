@@ -49,6 +49,7 @@ KNOWN: dict[str, list[str]] = {
     "subtaskindex": ["0", "1", "150"],
     "attempt": ["0"],
     "taskmanagerid": list(EXECUTORS),
+    "name": ["main.js", "page.css", "icon.svg", "index.html", "none.js"],
     "get": [names.NUM_RECORDS_IN, f"0.{names.NUM_RECORDS_IN}", names.UPTIME, names.HEAP_USED, names.BUSY_TIME],
 }
 
