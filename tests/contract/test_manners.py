@@ -157,7 +157,7 @@ REFUSED = [
     ("GET /v2/overview", 404, "Unable to load requested file /v2/overview."),
     ("GET /v1/v1/overview", 404, "Unable to load requested file /v1/v1/overview."),
     ("GET /v1", 404, "Unable to load requested file /v1."),
-    ("GET /", 404, "Unable to load requested file /."),
+    ("GET //", 404, "Unable to load requested file //."),
     ("GET /./overview", 404, "Unable to load requested file /./overview."),
     ("GET /a/../overview", 404, "Unable to load requested file /a/../overview."),
     ("GET /overview;x=1", 404, "Unable to load requested file /overview;x=1."),
