@@ -1,8 +1,8 @@
 """
 What it costs to keep the last 15 minutes: a sample of every job, its memory, and how long others wait meanwhile.
 
-Expectation: a sample every 5 s of 1,000 jobs of 10 vertices of 200 subtasks takes less than a tenth of a core. From the
-root of the project: `python -m benchmarks.bench_history`.
+Aim, not reached yet: a sample every 5 s of 1,000 jobs of 10 vertices of 200 subtasks takes less than a tenth of a core.
+From the root of the project: `python -m benchmarks.bench_history`.
 """
 
 from __future__ import annotations

@@ -73,10 +73,10 @@ def values(column: Column, selected: Sequence[int] | None = None) -> npt.NDArray
 
     Any thread.
     """
+    if selected is None:
+        return (column.values if column.present is None else column.values[column.present]).astype(np.float64)
     there = subtasks(column)
-    if selected is not None:
-        there = there[np.isin(there, np.asarray(selected, dtype=np.int64))]
-    return column.values[there].astype(np.float64)
+    return column.values[there[np.isin(there, np.asarray(selected, dtype=np.int64))]].astype(np.float64)
 
 
 def summarize(numbers: npt.NDArray[np.float64]) -> Summary | None:

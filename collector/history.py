@@ -13,15 +13,13 @@ import numpy.typing as npt
 from collector.arrivals import Arrivals, Arrived
 from collector.histogram import BOUNDS_MS
 from collector.readings import JOB_FIGURES, VERTEX_FIGURES, read_job, read_vertex
-from collector.ring import CAPACITY, Ring
+from collector.ring import Ring
 from collector.store import JobState, MetricStore
 from streamgauge.clock import Clock, SystemClock
 from streamgauge.wire import ENDED_STATES
 
 SAMPLE_INTERVAL_MS = 5_000
 """As often as drivers tell anew what they measure over time."""
-
-HISTORY_MS = CAPACITY * SAMPLE_INTERVAL_MS
 
 HISTORY_MAX_BYTES = 256 * 1024 * 1024
 

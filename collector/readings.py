@@ -21,13 +21,13 @@ _MAX, _MEAN, _SKEW = ".max", ".avg", ".skew"
 """Behind a metric's name where it is not the subtasks' sum that is told."""
 _RECORDS_IN, _RECORDS_OUT = names.NUM_RECORDS_IN + names.PER_SECOND, names.NUM_RECORDS_OUT + names.PER_SECOND
 _LATE = names.NUM_LATE_RECORDS_DROPPED + names.PER_SECOND
-_QUEUEING, _PROCESSING = "queueing", "processing"
-_LATENCIES = (
-    *((f"{names.LATENCY}.p{share}", "total", share) for share in (50, 95, 99)),
-    (f"{_QUEUEING}.p99", _QUEUEING, 99),
-    (f"{_PROCESSING}.p99", _PROCESSING, 99),
-)
-"""Figure, part of what arrived, percentile."""
+_LATENCIES = {
+    "total": {f"{names.LATENCY}.p{share}": share for share in (50, 95, 99)},
+    "queueing": {"queueing.p99": 99},
+    "processing": {"processing.p99": 99},
+}
+"""Part of what arrived → figure → percentile."""
+_LATENCY_FIGURES = tuple(figure for figures in _LATENCIES.values() for figure in figures)
 
 
 def _sum(values: Floats) -> float:
@@ -99,13 +99,13 @@ _OF_ALL: dict[str, _Reading] = {
 }
 """Figure of vertices → what is made of all of them."""
 
-VERTEX_FIGURES = (*_OF_VERTEX, *_OF_OPERATORS, *(figure for figure, _, _ in _LATENCIES))
+VERTEX_FIGURES = (*_OF_VERTEX, *_OF_OPERATORS, *_LATENCY_FIGURES)
 """
 Figures of a vertex: a metric's name is its sum over the subtasks, behind a dot stands what else is made of them.
 Latencies, ms, are percentiles of the markers that have arrived since the figures before.
 """
 
-JOB_FIGURES = (_RECORDS_IN, _RECORDS_OUT, *_OF_JOB, *_OF_ALL, *(figure for figure, _, _ in _LATENCIES))
+JOB_FIGURES = (_RECORDS_IN, _RECORDS_OUT, *_OF_JOB, *_OF_ALL, *_LATENCY_FIGURES)
 """
 Figures of a job: its own metrics; records are those of its sources and of its sinks, latencies those of its sinks;
 the rest is of all its vertices together.
@@ -153,14 +153,10 @@ def read_job(state: JobState, vertices: Mapping[str, Mapping[str, float]], arriv
 
 def _put(found: dict[str, float], figure: str, made: _Reading, told: Iterable[Column | None]) -> None:
     """Put in what is made of the subtasks' values, where there are any that are numbers."""
-    parts = [
-        column.values if column.present is None else column.values[column.present]
-        for column in told
-        if column is not None
-    ]
+    parts = [columns.values(column) for column in told if column is not None]
     if not parts:
         return
-    values = (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if not values.size:
         return
     value = made(values)
@@ -183,8 +179,8 @@ def _latencies(arrived: Arrived | None) -> dict[str, float]:
 
 
 def _percentiles(arrived: Arrived) -> Iterator[tuple[str, float]]:
-    for figure, part, share in _LATENCIES:
+    for part, figures in _LATENCIES.items():
         one: Histogram = getattr(arrived, part)
-        told = one.percentiles_ms([share])
+        told = one.percentiles_ms(list(figures.values()))
         if told is not None:
-            yield figure, float(told[0])
+            yield from zip(figures, map(float, told), strict=True)

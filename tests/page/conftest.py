@@ -16,6 +16,11 @@ from tests.page.world import World, frozen
 Open = Callable[..., Window]
 
 
+def latest(rest: Rest, path: str) -> dict[str, float | None]:
+    """Return the last value of each figure of a job's or a vertex' history."""
+    return {one["id"]: one["values"][-1] for one in rest.get(path)["series"]}
+
+
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with launched() as found:

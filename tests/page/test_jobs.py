@@ -14,7 +14,7 @@ from service.config import Config
 from streamgauge.clock import SystemClock
 from tests.e2e.conftest import Rest
 from tests.page.browser import NARROW
-from tests.page.conftest import Open
+from tests.page.conftest import Open, latest
 from tests.page.world import BROKEN, ENDED, HEALTHY, HOSTILE, NAMES, ORDERS, World, running
 
 RUNNING = (ORDERS, HEALTHY)
@@ -24,11 +24,6 @@ WORDS = """
         return OF_JOB[id].format(value);
     }
 """
-
-
-def latest(rest: Rest, path: str) -> dict[str, float | None]:
-    """Return the last value of each figure of a job's or a vertex' history."""
-    return {one["id"]: one["values"][-1] for one in rest.get(path)["series"]}
 
 
 def test_every_job_is_listed_with_its_latest_figures(open_page: Open, rest: Rest) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.conftest import Rest
 from tests.page.browser import NARROW, Window
-from tests.page.conftest import Open
+from tests.page.conftest import Open, latest
 from tests.page.shots import JOB_TABS, VERTEX_TABS, VIEWS
 from tests.page.world import BROKEN, COUNT, ENDED, EXECUTORS, HEALTHY, NAMES, ORDERS, SOURCE, SPLITS, WRITE, World
 
@@ -25,11 +25,6 @@ LEGENDS = """
         .flatMap(chart => [...chart.querySelectorAll('[data-figure]')].map(one =>
             [one.dataset.figure, one.querySelector('output').textContent]))
 """
-
-
-def latest(rest: Rest, path: str) -> dict[str, float | None]:
-    """Return the last value of each figure of a job's or a vertex' history."""
-    return {one["id"]: one["values"][-1] for one in rest.get(path)["series"]}
 
 
 def words(shown: Window, vocabulary: str, figures: dict[str, float | None], asked: list[str]) -> dict[str, str]:

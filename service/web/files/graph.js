@@ -5,6 +5,7 @@ import { fill, h, s, say } from "./dom.js";
 import { OF_VERTEX, promql } from "./figures.js";
 import { count, msPerSecond, NONE, rate } from "./format.js";
 import { asked } from "./history.js";
+import { ENDED } from "./parts.js";
 import { descriptions } from "./plan.js";
 import { getIfThere } from "./rest.js";
 import { toVertex } from "./route.js";
@@ -204,7 +205,7 @@ export class Graph {
   _figures() {
     const detail = this._detail;
     if (!detail) return;
-    const running = !["FINISHED", "CANCELED", "FAILED"].includes(detail.state);
+    const running = !ENDED.has(detail.state);
     const bottleneck = detail.streamgauge.bottleneck?.id;
     // Of a FINISHED job REST does not tell which vertices its latest plan had.
     const gone = new Set(detail.vertices.filter((vertex) => vertex.status === "FINISHED" && detail.state !== "FINISHED").map(({ id }) => id));

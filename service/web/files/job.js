@@ -8,7 +8,7 @@ import { OF_JOB, promql } from "./figures.js";
 import { count, duration, moment, NONE, share } from "./format.js";
 import { Graph } from "./graph.js";
 import { Course, update } from "./history.js";
-import { badge, empty, tile } from "./parts.js";
+import { badge, empty, ENDED, tile } from "./parts.js";
 import { get, numbers, RestError } from "./rest.js";
 import { toJob, toVertex } from "./route.js";
 import { Vertex } from "./vertex.js";
@@ -90,7 +90,6 @@ const CHARTS = [
   ["Batch duration", ["lastCheckpointDuration", "triggerIntervalMs"]],
 ];
 const OF_BATCHES_TOO = new Set([...OF_BOTH, "busyTimeMsPerSecond.max"]);
-const ENDED = new Set(["FINISHED", "CANCELED", "FAILED"]);
 const RESTARTS = "numRestarts";
 /** Of a fact; no trigger of Spark's is as long. */
 const LETTERS = 120;

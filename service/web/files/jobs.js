@@ -6,11 +6,9 @@ import { fill, h, say } from "./dom.js";
 import { OF_JOB } from "./figures.js";
 import { duration, moment, NONE } from "./format.js";
 import { Course } from "./history.js";
-import { badge, empty } from "./parts.js";
+import { badge, empty, ENDED } from "./parts.js";
 import { get } from "./rest.js";
 import { toJob } from "./route.js";
-
-const ENDED = new Set(["FINISHED", "CANCELED", "FAILED"]);
 
 /** Figure and whether it is left out where there is little room. @type {[string, boolean][]} */
 const COLUMNS = [

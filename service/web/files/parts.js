@@ -7,6 +7,9 @@ const SIGNS = /** @type {Record<string, string>} */ ({
   CREATED: "○", RUNNING: "▶", RESTARTING: "↻", SUSPENDED: "‖", FINISHED: "✓", CANCELED: "■", FAILED: "✕", COMPLETED: "✓", IN_PROGRESS: "▶",
 });
 
+/** States that a job does not leave. */
+export const ENDED = new Set(["FINISHED", "CANCELED", "FAILED"]);
+
 /** A state, by its colour and a sign of its own. @param {string} state */
 export function badge(state) {
   return h("span", { class: `badge ${state.toLowerCase()}` }, h("span", { "aria-hidden": "true" }, `${SIGNS[state] ?? "·"} `), h("span", { class: "word" }, state));
