@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -41,6 +41,19 @@ class Course:
     times_ms: npt.NDArray[np.int64]
     figures: Mapping[str, npt.NDArray[np.float32]]
 
+    def since(self, time_ms: int | None) -> Course:
+        """Return what was sampled after a wall time, without what was never known since; None for all."""
+        return self if time_ms is None else self._chosen(self.times_ms > time_ms)
+
+    def until(self, time_ms: int) -> Course:
+        """Return what was sampled up to a wall time; else as `since`."""
+        return self._chosen(self.times_ms <= time_ms)
+
+    def _chosen(self, chosen: npt.NDArray[np.bool_]) -> Course:
+        figures = {name: values[chosen] for name, values in self.figures.items()}
+        known = {name: values for name, values in figures.items() if not np.isnan(values).all()}
+        return Course(self.times_ms[chosen], known)
+
 
 @dataclass(frozen=True, slots=True)
 class Heat:
@@ -55,6 +68,17 @@ class Heat:
 
     times_ms: npt.NDArray[np.int64]
     counts: npt.NDArray[np.uint32]
+
+    def since(self, time_ms: int | None) -> Heat:
+        """Return what was sampled after a wall time; None for all."""
+        return self if time_ms is None else self._chosen(self.times_ms > time_ms)
+
+    def until(self, time_ms: int) -> Heat:
+        """Return what was sampled up to a wall time."""
+        return self._chosen(self.times_ms <= time_ms)
+
+    def _chosen(self, chosen: npt.NDArray[np.bool_]) -> Heat:
+        return Heat(self.times_ms[chosen], self.counts[chosen])
 
 
 class _Vertex:
@@ -114,13 +138,17 @@ class History:
         return self._left_out
 
     def sweep(self) -> None:
-        """Sample if SAMPLE_INTERVAL_MS have passed since the last sample; call it every second."""
+        """
+        Sample what has ended at once, the rest if SAMPLE_INTERVAL_MS have passed since the last time; every second.
+        """
         now_ns = self._clock.monotonic_ns()
         if self._due_ns is None or now_ns >= self._due_ns:
             # Of a round that came late the next one is not the later.
             behind = 0 if self._due_ns is None else (now_ns - self._due_ns) % (SAMPLE_INTERVAL_MS * 1_000_000)
             self._due_ns = now_ns - behind + SAMPLE_INTERVAL_MS * 1_000_000
             self.sample()
+        else:
+            self._conclude()
 
     def sample(self) -> None:
         """Take a sample of every job that has not ended and whose driver is not silent."""
@@ -140,6 +168,48 @@ class History:
                 self._left_out += 1 + len(state.vertices)
             else:
                 self._take(now_ms, state, held)
+
+    def _conclude(self) -> None:
+        """Take the last sample of what has ended since the one before."""
+        now_ms, jobs = self._clock.now_ms(), self._store.snapshot().jobs
+        left_out = self._left_out
+        for jid, held in list(self._jobs.items()):
+            state = jobs.get(jid)
+            if state is not None and state.state in ENDED_STATES and not held.ended:
+                self._take(now_ms, state, held)
+        self._left_out = left_out
+
+    def is_concluded(self, jid: str) -> bool:
+        """Tell whether nothing more will be sampled of a job that has ended; any thread."""
+        with self._lock:
+            held = self._jobs.get(jid)
+            return held is None or held.ended
+
+    def restore(
+        self, jid: str, course: Course | None, vertices: Mapping[str, tuple[Course | None, Heat | None]]
+    ) -> None:
+        """
+        Hold what was sampled before of a job that has ended; before the first sample, by the thread that samples.
+
+        Where there is no room for it nothing is held.
+        """
+        if course is None:
+            return
+        job = _Job(ended=True)
+        _refill(job.figures, course, JOB_FIGURES)
+        for vertex_id, (figures, heat) in vertices.items():
+            if figures is None:
+                continue
+            one = job.vertices[vertex_id] = _Vertex()
+            _refill(one.figures, figures, VERTEX_FIGURES)
+            if heat is not None and heat.counts.shape[1:] == (_HEAT,):
+                one.heat = Ring(_HEAT, np.uint32)
+                for time_ms, counts in zip(heat.times_ms.tolist(), heat.counts, strict=True):
+                    one.heat.add(time_ms, counts)
+        if self._nbytes + job.nbytes <= self._max_bytes:
+            with self._lock:
+                self._nbytes += job.nbytes
+                self._jobs[jid] = job
 
     def job(self, jid: str, since_ms: int | None = None) -> Course | None:
         """
@@ -221,6 +291,13 @@ def _row(told: Mapping[str, float], figures: Iterable[str]) -> npt.NDArray[np.fl
     row = np.array([told.get(figure, np.nan) for figure in figures])
     # What no float32 holds is no figure that a chart could show.
     return np.where(np.abs(row) <= np.finfo(np.float32).max, row, np.nan).astype(np.float32)
+
+
+def _refill(ring: Ring, course: Course, names: Sequence[str]) -> None:
+    unknown = np.full(len(course.times_ms), np.nan, np.float32)
+    rows = np.column_stack([course.figures.get(name, unknown) for name in names])
+    for time_ms, row in zip(course.times_ms.tolist(), rows, strict=True):
+        ring.add(time_ms, row)
 
 
 def _course(ring: Ring, names: Iterable[str], since_ms: int | None) -> Course:

@@ -12,7 +12,7 @@ from typing import Literal
 from collector.admission import Admission, place
 from collector.checks import shown
 from collector.limits import Limits
-from collector.store import AppState, JobState, MetricStore, Snapshot
+from collector.store import AppState, Departure, JobState, MetricStore, Snapshot
 from collector.succession import next_app, next_job
 from streamgauge import codec, wire
 from streamgauge.clock import Clock
@@ -136,6 +136,7 @@ class Ingest:
             outcomes = Counter(write.apply(place(index, frame), frame) for index, frame in enumerate(frames))
             if outcomes["accepted"]:
                 snapshot = Snapshot(MappingProxyType(write.jobs), MappingProxyType(write.apps))
+                self._store.depart(write.replaced)
                 self._store.swap(snapshot)
                 self._counted, self._series = snapshot, write.series
         return outcomes
@@ -159,6 +160,7 @@ class _Write:
         self.jobs = dict(snapshot.jobs)
         self.apps = dict(snapshot.apps)
         self.series = series
+        self.replaced: list[Departure] = []
         self._limits = limits
         self._now_ms = clock.now_ms()
         self._now_ns = clock.monotonic_ns()
@@ -198,6 +200,8 @@ class _Write:
                 self._limits.retry_after_s,
             )
         self.series += grown
+        if held is not None and frame.attempt > held.attempt:
+            self.replaced.append(Departure(held, self.apps.get(held.app.id), self._now_ms, True))
         self.jobs[job.jid] = after
         return outcome
 

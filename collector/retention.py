@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from collector.store import AppState, JobState, MetricStore, Snapshot
+from collector.store import AppState, Departure, JobState, MetricStore, Snapshot
 from streamgauge.clock import Clock
 
 
@@ -79,6 +79,8 @@ class Retention:
                 app for app in snapshot.apps.values() if app.app.id not in in_use and self._is_long_silent(app, now_ns)
             )
             if jobs or apps:
+                now_ms = self._clock.now_ms()
+                self._store.depart(Departure(job, snapshot.apps.get(job.app.id), now_ms, False) for job in jobs)
                 left = {app.app.id for app in apps}
                 self._store.swap(
                     Snapshot(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -26,7 +27,8 @@ class Column:
         present: Shape (size,), read-only; None where every subtask has a value.
     """
 
-    values: wire.Array
+    # One type and not `wire.Array`, a union, which msgspec could not read back from the archive.
+    values: npt.NDArray[np.int64 | np.float64]
     present: npt.NDArray[np.bool_] | None
 
 
@@ -198,9 +200,30 @@ class Snapshot:
             raise UnknownJob(jid) from None
 
 
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """
+    A job that left the store as it was.
+
+    Args:
+        app: Its application then; None where it was not held.
+        at_ms: When it left, wall time.
+        replaced: A newer run of the job took its place; else it was evicted.
+    """
+
+    state: JobState
+    app: AppState | None
+    at_ms: int
+    replaced: bool
+
+
+DEPARTURES = 1_000
+"""Remembered at most, the latest; they are taken every second."""
+
+
 class MetricStore:
     """
-    Holds the current snapshot.
+    Holds the current snapshot, and for the archive what has left it.
 
     Any thread may read; a read takes no lock and never waits for a write. Writers are serialised by
     `lock`, build a new snapshot and `swap` it in. What a read returns is immutable and stays valid.
@@ -209,6 +232,8 @@ class MetricStore:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._snapshot = Snapshot(MappingProxyType({}), MappingProxyType({}))
+        self._departures: deque[Departure] | None = None
+        self._departed = 0
 
     def snapshot(self) -> Snapshot:
         """Return everything as of the latest write."""
@@ -217,3 +242,25 @@ class MetricStore:
     def swap(self, snapshot: Snapshot) -> None:
         """Make `snapshot` current; the caller holds `lock` and built it from the current one."""
         self._snapshot = snapshot
+
+    def remember_departures(self) -> None:
+        """Remember from now on what leaves, for somebody takes it; any thread."""
+        with self.lock:
+            self._departures = deque(maxlen=DEPARTURES)
+
+    def depart(self, departures: Iterable[Departure]) -> None:
+        """Tell what leaves with the next `swap`; the caller holds `lock`."""
+        if self._departures is not None:
+            for departure in departures:
+                self._departed += 1
+                self._departures.append(departure)
+
+    def take_departures(self) -> tuple[list[Departure], int]:
+        """Return what has left since the last call, oldest first, and how many more are not remembered; any thread."""
+        with self.lock:
+            taken = [] if self._departures is None else list(self._departures)
+            lost = self._departed - len(taken)
+            self._departed = 0
+            if self._departures is not None:
+                self._departures.clear()
+        return taken, lost

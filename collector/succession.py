@@ -95,6 +95,35 @@ def next_job(
     )
 
 
+def resumed(job: JobState, before: JobState) -> JobState:
+    """
+    Return a job as it would be if `before` had been held when its first frame came.
+
+    Args:
+        job: Held since this collector heard of it.
+        before: An earlier run of the job; or the same one, as it was when it left.
+
+    Any thread; neither is touched.
+    """
+    goes_on = before.attempt.start_ms == job.first_start_ms
+    restarts = before.restarts + job.restarts + (not goes_on)
+    since_ms = dict(job.since_ms)
+    if job.attempt == before.attempt and "SUSPENDED" in before.since_ms:
+        since_ms.setdefault("SUSPENDED", before.since_ms["SUSPENDED"])
+    state = job.state
+    if state == "CREATED" and restarts:
+        state = "RESTARTING"
+        since_ms[state] = job.since_ms.get("CREATED", job.modified_ms)
+    return replace(
+        job,
+        state=state,
+        since_ms=since_ms,
+        first_start_ms=before.first_start_ms,
+        restarts=restarts,
+        failures_before=job.failures_before.after(before.failures_before if goes_on else before.failure_history()),
+    )
+
+
 def next_app(before: AppState | None, frame: wire.Frame, now_ms: int, now_ns: int) -> AppState:
     """
     Return the application after an admitted frame that is newer than `before`, None where none is held.

@@ -105,6 +105,8 @@ def child_environment(base: Mapping[str, str], folder: Path, token: str) -> dict
         "PYTHONPATH": os.pathsep.join(filter(None, (str(_HOME), base.get("PYTHONPATH", "")))),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # Its ended jobs are nothing to look for among the user's own, and leave with it.
+        "STREAMGAUGE_ARCHIVE": str(folder / "archive.db"),
         "STREAMGAUGE_TOKEN": token,
         "TMPDIR": str(folder),
     }

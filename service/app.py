@@ -9,9 +9,12 @@ from functools import partial
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from collector.archive import Archive
+from collector.archiving import Archiving
 from collector.history import History
 from collector.ingest import Ingest
 from collector.limits import Limits
@@ -35,7 +38,9 @@ from streamgauge.errors import CollectorError
 from streamgauge.wire import PUSH_PATH
 
 
-def create_app(config: Config, store: MetricStore, clock: Clock, history: History | None = None) -> FastAPI:
+def create_app(
+    config: Config, store: MetricStore, clock: Clock, history: History | None = None, archive: Archive | None = None
+) -> FastAPI:
     """
     Build the service: pushes, Prometheus, probes, /openapi.json, and the Flink REST for every other path.
 
@@ -44,17 +49,20 @@ def create_app(config: Config, store: MetricStore, clock: Clock, history: Histor
         store: Written by pushes and sweeps, read by all else.
         clock: Times pushes, silence and answers.
         history: Of `store`; sampled by the sweeps. One of its own where none is given.
+        archive: Where ended jobs go, and are read from; none where None. The caller closes it.
 
     The application drives its sweeps from startup to shutdown; the store is in memory, so run it in one process.
     """
     history = history or History(store, clock)
-    figures = SelfMetrics(store, history)
+    keep = Keep()
+    archiving = None if archive is None else Archiving(archive, store, history, clock, keep)
+    figures = SelfMetrics(store, history, archiving)
     health = Health()
     ingest = Ingest(store, clock, Limits(body_bytes=config.max_push_bytes))
     push = Push(config, ingest, clock, figures)
-    sweeps = (Liveness(store, clock).sweep, Retention(store, clock, Keep()).sweep, history.sweep)
+    sweeps = (Liveness(store, clock).sweep, Retention(store, clock, keep).sweep, history.sweep)
     app = FastAPI(
-        lifespan=partial(_lifespan, health, sweeps),
+        lifespan=partial(_lifespan, health, sweeps, archiving),
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
@@ -70,7 +78,7 @@ def create_app(config: Config, store: MetricStore, clock: Clock, history: Histor
     site = Site()
     app.api_route(INDEX, methods=["GET", "HEAD"])(site.index)
     app.api_route(FILES, methods=["GET", "HEAD"])(site.file)
-    app.mount("", FlinkRest(store, clock, history))
+    app.mount("", FlinkRest(store, clock, history, archive))
     app.add_middleware(Doors, hosts=Hosts(config), read_token=config.read_token)
     app.add_middleware(RequestMetrics, figures=figures)
     for kind in (CollectorError, RequestValidationError, HTTPException, Exception):
@@ -79,22 +87,34 @@ def create_app(config: Config, store: MetricStore, clock: Clock, history: Histor
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(health: Health, sweeps: Sequence[Sweep], _app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(
+    health: Health, sweeps: Sequence[Sweep], archiving: Archiving | None, _app: FastAPI
+) -> AsyncIterator[None]:
     stopped = asyncio.Event()
 
     def ended(task: asyncio.Task[None]) -> None:
         if not stopped.is_set():
             health.fault = f"the sweeps have stopped: {task.exception()!r}"
 
-    task = asyncio.create_task(run_sweeps(sweeps, SWEEP_INTERVAL_S, stopped))
-    task.add_done_callback(ended)
+    rounds = [sweeps]
+    if archiving is not None:
+        await run_in_threadpool(archiving.restore)
+        # Apart from the others, which must not wait for a database.
+        rounds.append([archiving.sweep])
+    tasks = [asyncio.create_task(run_sweeps(each, SWEEP_INTERVAL_S, stopped)) for each in rounds]
+    for task in tasks:
+        task.add_done_callback(ended)
     health.ready = True
     try:
         yield
     finally:
         health.ready = False
         stopped.set()
-        await asyncio.wait([task])
+        await asyncio.wait(tasks)
+        if archiving is not None:
+            # What ended in the last second; the sample of its end first.
+            for last in (*sweeps, archiving.finish):
+                await run_in_threadpool(last)
 
 
 def _failure(request: Request, error: Exception) -> Response:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import platformdirs
 
 from streamgauge.environment import PREFIX, is_service_link, refuse_unknown, truth
 from streamgauge.errors import SettingError
@@ -27,6 +29,19 @@ JOB_STATE_RETENTION_MS = 15 * 60 * 1000
 """How long after its end a job's state stays in /metrics, so that alerts can see it."""
 
 
+NO_ARCHIVE = "none"
+"""What --archive is where ended jobs are not kept."""
+
+
+def default_archive() -> str:
+    """
+    Return where ended jobs are kept unless told otherwise: archive.db in this user's folder of state.
+
+    That is ~/.local/state/streamgauge, or $XDG_STATE_HOME/streamgauge, on Linux.
+    """
+    return str(platformdirs.user_state_path("streamgauge") / "archive.db")
+
+
 @dataclass(frozen=True)
 class Config:
     """
@@ -46,6 +61,13 @@ class Config:
     | `--max-push-bytes`| STREAMGAUGE_MAX_PUSH_BYTES| 33554432   | Longest body of a push; longer is 413       |
     | `--metrics-max-series`                        | 250000     | Series of a page that Prometheus scrapes;   |
     |                   | STREAMGAUGE_METRICS_MAX_SERIES         | what would be more is told less finely      |
+    | `--archive`       | STREAMGAUGE_ARCHIVE       | a file of  | Where ended jobs are kept: the path of a    |
+    |                   |                           | the user's | SQLite file, sqlite:///path,                |
+    |                   |                           |            | postgresql://user:password@host/database,   |
+    |                   |                           |            | or none; see `default_archive`              |
+    | `--archive-days`  | STREAMGAUGE_ARCHIVE_DAYS  | 7          | Days that an ended run is kept there        |
+    | `--archive-jobs`  | STREAMGAUGE_ARCHIVE_JOBS  | 1000       | Ended runs that are kept at most, the       |
+    |                   |                           |            | latest written                              |
 
     Beyond loopback a push token is needed, for anyone who can reach the port could write; `--insecure` says that
     this is meant. See `service.doors` for which Host headers are answered.
@@ -59,6 +81,9 @@ class Config:
     max_push_bytes: int = 32 * 1024 * 1024
     read_token: str = ""
     metrics_max_series: int = 250_000
+    archive: str = field(default_factory=default_archive)
+    archive_days: int = 7
+    archive_jobs: int = 1_000
 
     def __post_init__(self) -> None:
         """
@@ -73,6 +98,12 @@ class Config:
             raise SettingError(f"max-push-bytes {self.max_push_bytes}: a push needs at least 1 byte")
         if self.metrics_max_series < 1:
             raise SettingError(f"metrics-max-series {self.metrics_max_series}: a page needs at least 1 series")
+        for name, value, unit in (
+            ("archive-days", self.archive_days, "day"),
+            ("archive-jobs", self.archive_jobs, "job"),
+        ):
+            if value < 1:
+                raise SettingError(f"{name} {value}: at least 1 {unit} is kept; --archive none keeps nothing")
         if not is_loopback(self.host) and not self.push_token and not self.insecure:
             raise SettingError(
                 f"--host {self.host or '(all interfaces)'} is open to the network, where anyone could push: set a "
@@ -138,4 +169,7 @@ _VARIABLES = {
     PREFIX + "ALLOWED_HOSTS": ("allowed_hosts", _list),
     PREFIX + "MAX_PUSH_BYTES": ("max_push_bytes", _whole),
     PREFIX + "METRICS_MAX_SERIES": ("metrics_max_series", _whole),
+    PREFIX + "ARCHIVE": ("archive", _text),
+    PREFIX + "ARCHIVE_DAYS": ("archive_days", _whole),
+    PREFIX + "ARCHIVE_JOBS": ("archive_jobs", _whole),
 }

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from collector.archiving import Archiving
 from collector.history import History
 from collector.store import MetricStore
 
@@ -25,9 +27,10 @@ class SelfMetrics:
     Args:
         store: Whose jobs and series are counted when the figures are read.
         history: Whose size likewise.
+        archiving: Of which is told how it fares; None where there is no archive.
     """
 
-    def __init__(self, store: MetricStore, history: History) -> None:
+    def __init__(self, store: MetricStore, history: History, archiving: Archiving | None = None) -> None:
         self._registry = CollectorRegistry()
         registry = self._registry
         prefix = "streamgauge_service"
@@ -93,6 +96,8 @@ class SelfMetrics:
         self._count(
             "history_left_out", "Jobs and vertices without a history, for there is no room.", lambda: history.left_out
         )
+        if archiving is not None:
+            registry.register(_ArchiveCollector(archiving))
         ProcessCollector(namespace=prefix, registry=registry)
 
     def _count(self, name: str, text: str, count: Callable[[], int]) -> None:
@@ -107,6 +112,34 @@ class SelfMetrics:
         for family in self._registry.collect():
             family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
             yield family
+
+
+class _ArchiveCollector(Collector):
+    def __init__(self, archiving: Archiving) -> None:
+        self._archiving = archiving
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what is told of the archive, all of one moment."""
+        told, prefix = self._archiving.figures(), "streamgauge_archive"
+        for name, text, value in (
+            ("runs", "Runs that the archive holds.", told.runs),
+            ("size_bytes", "Size of the archive's database file or table.", told.size_bytes),
+            ("pending_runs", "Ended runs that wait to be written.", told.pending),
+            ("pending_bytes", "Memory that they take.", told.pending_bytes),
+            (
+                "last_write_timestamp_seconds",
+                "When a run was last written, Unix time; 0 for never.",
+                max(told.written_at_ms, 0) / 1000,
+            ),
+        ):
+            yield GaugeMetricFamily(f"{prefix}_{name}", text, value)
+        for name, text, count in (
+            ("runs_written", "Runs written.", told.written),
+            ("failures", "Times that the database did not answer.", told.failures),
+            ("runs_lost", "Runs given up: too many waited, or the database refused them.", told.lost),
+            ("runs_unread", "Runs that could not be read back at a start or a return.", told.unread),
+        ):
+            yield CounterMetricFamily(f"{prefix}_{name}", text, count)
 
 
 def _series(store: MetricStore) -> int:

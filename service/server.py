@@ -8,17 +8,18 @@ import ipaddress
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NoReturn
 
 import uvicorn
 from fastapi import FastAPI
 
+from collector.archive import Archive, KeepArchived, open_archive
 from collector.store import MetricStore
 from service.app import create_app
-from service.config import MAX_REQUEST_LINE_BYTES, Config
-from streamgauge.clock import SystemClock
+from service.config import MAX_REQUEST_LINE_BYTES, NO_ARCHIVE, Config
+from streamgauge.clock import Clock, SystemClock
 from streamgauge.errors import SettingError
 
 _BACKLOG = 1024
@@ -38,16 +39,27 @@ def serve(config: Config, announce: Callable[[str], None]) -> None:
         announce: Called once with the URL, when requests are answered.
 
     Raises:
-        SettingError: the address cannot be listened on; one line, with the remedy.
+        SettingError: the address cannot be listened on, or the archive not be used; one line, with the remedy.
     """
     listener = listen(config.host, config.port)
     # What uvicorn catches it raises again when it is done. These turn that into a clean end, and a signal that
     # comes before uvicorn catches any as well.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _exit)
-    app = create_app(config, MetricStore(), SystemClock())
-    with contextlib.closing(listener):
+    clock = SystemClock()
+    with contextlib.closing(listener), _archive(config, clock) as archive:
+        app = create_app(config, MetricStore(), clock, archive=archive)
         _Server(app, lambda: announce(url(config.host, listener))).run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _archive(config: Config, clock: Clock) -> Iterator[Archive | None]:
+    if config.archive == NO_ARCHIVE:
+        yield None
+        return
+    archive = open_archive(config.archive, clock, KeepArchived(config.archive_days, config.archive_jobs))
+    with contextlib.closing(archive):
+        yield archive
 
 
 def _exit(_signal: int, _frame: FrameType | None) -> NoReturn:

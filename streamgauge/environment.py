@@ -43,6 +43,9 @@ SERVICE = frozenset(
             "ALLOWED_HOSTS",
             "MAX_PUSH_BYTES",
             "METRICS_MAX_SERIES",
+            "ARCHIVE",
+            "ARCHIVE_DAYS",
+            "ARCHIVE_JOBS",
         )
     }
 )

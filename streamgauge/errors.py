@@ -7,6 +7,7 @@ StreamgaugeError
   ReadError                                      a collector's REST cannot be read
   TimerError                                     a timer call that Spark does not allow here
   TapError                                       a stream cannot be tapped so
+  ReplayError                                    an event log cannot be read
   CollectorError
     IngestError      MalformedFrame · UnsupportedVersion · InvalidName     400
                      Unauthorized 401 · NeedsFullFrame 409 · WrongType 415
@@ -14,6 +15,7 @@ StreamgaugeError
                      UnknownAttempt · UnknownTaskManager                   404
                      UnresolvableParameter                                 400
     CapacityError    Overloaded 429, 503 · FrameTooLarge 413
+    ArchiveError     CorruptSegment 500 · ArchiveAway 503
 """
 
 
@@ -43,6 +45,10 @@ class TapError(StreamgaugeError):
     """
     A stream cannot be tapped so; the message names the argument or column, and the rule.
     """
+
+
+class ReplayError(StreamgaugeError):
+    """An event log is not there, cannot be read, or is none; the message says which, and the remedy."""
 
 
 class CollectorError(StreamgaugeError):
@@ -156,3 +162,27 @@ class Overloaded(CapacityError):
 
 class FrameTooLarge(CapacityError):
     """The body is longer than the collector takes."""
+
+
+class ArchiveError(CollectorError):
+    """An ended job cannot be read from the archive; live ones are not touched by it."""
+
+
+class CorruptSegment(ArchiveError):
+    """
+    What the archive holds of one run cannot be read; every other run can.
+
+    Args:
+        jid, run: Of the run.
+        fault: What is wrong with it.
+        remedy: What to do, as a whole sentence's end.
+    """
+
+    def __init__(self, jid: str, run: str, fault: str, remedy: str) -> None:
+        super().__init__(f"Job {jid}, run {run}, cannot be read from the archive: {fault}; {remedy}")
+        self.jid = jid
+        self.run = run
+
+
+class ArchiveAway(ArchiveError):
+    """The archive's database does not answer, or refuses; the message says why. It is tried again by itself."""

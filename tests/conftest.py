@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import tempfile
+from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,13 @@ from service.config import Config
 from streamgauge import codec, names, wire
 from streamgauge.buckets import HdrCounts, statistics_of
 from streamgauge.clock import ManualClock
+from tests.postgresql import PostgreSQL
+from tests.postgresql import running as running_postgresql
+
+# No test writes into the archive of whoever runs it: what wants one names its own. What drops all of Streamgauge's
+# variables finds the default in a folder of this session's, which is not even made unless that happens.
+os.environ["STREAMGAUGE_ARCHIVE"] = "none"
+os.environ["XDG_STATE_HOME"] = str(Path(tempfile.gettempdir(), f"streamgauge-tests-{os.getpid()}-state"))
 
 # Tests do not assert on time, and a machine may be busy.
 settings.register_profile("streamgauge", deadline=None)
@@ -425,6 +435,13 @@ def recorded_frames() -> list[wire.Frame]:
 def recorded_push() -> bytes:
     """The body of a push of all recorded jobs."""
     return codec.encode(recorded_frames())
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A real server; every test makes a database of its own in it."""
+    with running_postgresql() as server:
+        yield server
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from collector.segment import Entry
 from collector.store import AppState, JobState
 from service import cluster
-from service.flink.jobs import JobSummary, in_order, summary
+from service.flink.jobs import JobSummary, application_of, listed, summaries
 from service.flink.query import Query
 from service.flink.states import Span
 from streamgauge import wire
@@ -76,14 +77,14 @@ ApplicationDetail = TypedDict(
 
 def overview(query: Query) -> Applications:
     """Answer /applications/overview: those that are held, the latest started first."""
-    jobs: dict[str, list[JobState]] = {}
-    for job in query.snapshot.jobs.values():
-        jobs.setdefault(job.app.id, []).append(job)
+    jobs: dict[str, list[JobState | Entry]] = {}
+    for job in listed(query):
+        jobs.setdefault(application_of(job), []).append(job)
     held = cluster.applications(query.snapshot)
     return {"applications": [_application(app, jobs.get(app.app.id, []), query.now_ms) for app in held]}
 
 
-def _application(app: AppState, jobs: list[JobState], now_ms: int) -> Application:
+def _application(app: AppState, jobs: list[JobState | Entry], now_ms: int) -> Application:
     return {
         "id": cluster.application_id(app.app.id),
         "name": app.app.name,
@@ -103,7 +104,7 @@ def detail(query: Query) -> ApplicationDetail:
         UnresolvableParameter: it is no id.
     """
     app = query.application()
-    jobs = [job for job in in_order(query.snapshot) if job.app.id == app.app.id]
+    jobs = [job for job in listed(query) if application_of(job) == app.app.id]
     status = _status(app, jobs)
     span = _span(app, query.now_ms)
     return {
@@ -120,7 +121,7 @@ def detail(query: Query) -> ApplicationDetail:
             "CANCELED": 0,
             "FINISHED": span.end_ms if status == "FINISHED" else 0,
         },
-        "jobs": [summary(job, query.now_ms) for job in jobs],
+        "jobs": summaries(query, jobs),
         "streamgauge": _additions(app),
     }
 
@@ -129,7 +130,7 @@ def _span(app: AppState, now_ms: int) -> Span:
     return Span.of(app.app.start_ms, app.end_ms, now_ms)
 
 
-def _status(app: AppState, jobs: Iterable[JobState]) -> ApplicationStatus:
+def _status(app: AppState, jobs: Iterable[JobState | Entry]) -> ApplicationStatus:
     """
     Return an application's state.
 

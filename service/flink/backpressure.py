@@ -9,9 +9,9 @@ import numpy.typing as npt
 from typing_extensions import NotRequired, TypedDict
 
 from collector.store import JobState, VertexState
+from collector.tasks import vertex_state
 from service.flink.numbers import Double, json_double
 from service.flink.query import Query
-from service.flink.states import vertex_state
 from streamgauge import names
 from streamgauge.wire import ENDED_STATES
 
@@ -51,7 +51,7 @@ def vertex(query: Query) -> Backpressure:
 
     Source: Flink's `JobVertexBackPressureHandler`.
     """
-    job = query.snapshot.jobs.get(query.path["jobid"])
+    job = query.known_job()
     state = query.known_vertex()
     if job is None or state is None or not state.size or vertex_state(job, state) in ENDED_STATES:
         return {"status": "deprecated"}
@@ -99,5 +99,5 @@ def _level(ratio: float) -> Level:
 
 def _heard_ms(query: Query, job: JobState) -> int:
     """Return as of when the figures are: when the job's driver was last heard."""
-    app = query.snapshot.apps.get(job.app.id)
+    app = query.app(job)
     return job.modified_ms if app is None else app.heard_ms

@@ -88,7 +88,7 @@ def job_driver_config(query: Query) -> list[Setting]:
     Raises:
         UnknownJob: never seen, or evicted.
     """
-    return _settings(query.snapshot.apps.get(query.job().app.id))
+    return _settings(query.app(query.job()))
 
 
 def job_driver_environment(query: Query) -> DriverEnvironment:
@@ -98,7 +98,7 @@ def job_driver_environment(query: Query) -> DriverEnvironment:
     Raises:
         UnknownJob: never seen, or evicted.
     """
-    return _environment(query.snapshot.apps.get(query.job().app.id))
+    return _environment(query.app(query.job()))
 
 
 def job(query: Query) -> JobConfig:
@@ -111,7 +111,7 @@ def job(query: Query) -> JobConfig:
         UnknownJob: never seen, or evicted.
     """
     state = query.job()
-    app = query.snapshot.apps.get(state.app.id)
+    app = query.app(state)
     shared: Mapping[str, str] = {} if app is None else app.configuration
     return {
         "jid": state.job.jid,

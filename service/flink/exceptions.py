@@ -7,8 +7,8 @@ import re
 from typing_extensions import NotRequired, TypedDict
 
 from collector.store import JobState
+from collector.tasks import failure_of
 from service.flink.query import Query
-from service.flink.states import failure_of
 from streamgauge import wire
 from streamgauge.errors import UnresolvableParameter
 
@@ -112,7 +112,7 @@ def of_application(query: Query) -> ApplicationExceptions:
         UnresolvableParameter: it is no id.
     """
     application = query.application().app.id
-    jobs = (job for job in query.snapshot.jobs.values() if job.app.id == application)
+    jobs = query.jobs_of(application)
     failed = [(job.job.jid, failure) for job in jobs if (failure := failure_of(job)) is not None]
     failed.sort(key=lambda each: each[1].time_ms)
     return {

@@ -66,8 +66,8 @@ def job(query: Query) -> JobHistory:
         UnknownJob: never seen, or evicted.
         UnresolvableParameter: `since` is no Java long.
     """
-    jid = query.job().job.jid
-    course = query.history.job(jid, query.since_ms())
+    query.job()
+    course = query.course(query.since_ms())
     return {"now": query.now_ms, "interval-ms": SAMPLE_INTERVAL_MS, **_body(course, query.metrics())}
 
 
@@ -81,12 +81,11 @@ def vertex(query: Query) -> VertexHistory:
         UnresolvableParameter: `since` is no Java long.
     """
     state, since_ms, asked = query.job_vertex(), query.since_ms(), query.metrics()
-    place = (query.path["jobid"], state.vertex.id)
-    heat = query.history.heat(*place, since_ms) if asked is None or HEAT in asked else None
+    heat = query.heat(state.vertex.id, since_ms) if asked is None or HEAT in asked else None
     return {
         "now": query.now_ms,
         "interval-ms": SAMPLE_INTERVAL_MS,
-        **_body(query.history.vertex(*place, since_ms), asked),
+        **_body(query.vertex_course(state.vertex.id, since_ms), asked),
         "latency-heat": None
         if heat is None
         else {

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
 from typing_extensions import TypedDict
 
+from collector.archive import Entries
 from collector.bottleneck import backlogged, bottleneck
+from collector.segment import Entry, run_id
 from collector.store import JobState, Snapshot
+from collector.tasks import ExecutionState, task_counts, vertex_state
 from service.cluster import application_id
 from service.flink import io
 from service.flink.ids import Id
@@ -17,14 +22,12 @@ from service.flink.query import Query
 from service.flink.states import (
     MAX_PARALLELISM,
     ByState,
-    ExecutionState,
     Timestamps,
     by_state,
+    entry_span,
     job_span,
-    task_counts,
     timestamps,
     vertex_span,
-    vertex_state,
 )
 from streamgauge import wire
 from streamgauge.wire import ENDED_STATES
@@ -63,6 +66,13 @@ class TaskCounts(TypedDict):
     reconciling: int
 
 
+class SummaryAdditions(TypedDict):
+    """What Flink has no place for: the id of the run, and whether it is told from the archive."""
+
+    run: Id
+    archived: bool
+
+
 JobSummary = TypedDict(
     "JobSummary",
     {
@@ -77,6 +87,7 @@ JobSummary = TypedDict(
         "last-modification": int,
         "tasks": TaskCounts,
         "pending-operators": int,
+        "streamgauge": SummaryAdditions,
     },
 )
 
@@ -121,6 +132,8 @@ class JobAdditions(TypedDict):
     """What Flink has no place for."""
 
     application: str
+    run: Id
+    archived: bool
     level: Literal["task", "query"]
     trigger: str
     failure: str
@@ -156,12 +169,44 @@ JobDetail = TypedDict(
 
 def ids(query: Query) -> JobIds:
     """Answer /jobs."""
-    return {"jobs": [{"id": state.job.jid, "status": state.state} for state in in_order(query.snapshot)]}
+    return {
+        "jobs": [
+            {"id": job.jid if isinstance(job, Entry) else job.job.jid, "status": job.state} for job in listed(query)
+        ]
+    }
 
 
 def overview(query: Query) -> JobsOverview:
     """Answer /jobs/overview."""
-    return {"jobs": [summary(state, query.now_ms) for state in in_order(query.snapshot)]}
+    return {"jobs": summaries(query, listed(query))}
+
+
+def listed(query: Query) -> list[JobState | Entry]:
+    """Return all jobs, live ones and those of which only the archive tells, in the order of `in_order`."""
+    held: list[JobState | Entry] = [*in_order(query.snapshot)]
+    archived = query.archived_jobs()
+    return sorted([*held, *archived], key=_place) if archived else held
+
+
+def _place(job: JobState | Entry) -> tuple[bool, int]:
+    return isinstance(job, Entry) or job.state in ENDED_STATES, -job.first_start_ms
+
+
+def application_of(job: JobState | Entry) -> str:
+    """Return Spark's id of the application that runs a job, or ran it."""
+    return job.application if isinstance(job, Entry) else job.app.id
+
+
+def summaries(query: Query, jobs: Iterable[JobState | Entry]) -> list[JobSummary]:
+    """Return jobs as they stand in lists of jobs."""
+    archived = _archived(query.entries)
+    return [archived[job.jid] if isinstance(job, Entry) else summary(job, query.now_ms) for job in jobs]
+
+
+@lru_cache(maxsize=2)
+def _archived(entries: Entries) -> dict[str, JobSummary]:
+    """Return the summaries of what is archived: they do not change, and a page asks for them every few seconds."""
+    return {entry.jid: _summary(entry) for entry in entries.jobs}
 
 
 def in_order(snapshot: Snapshot) -> list[JobState]:
@@ -182,6 +227,22 @@ def summary(state: JobState, now_ms: int) -> JobSummary:
         "last-modification": state.modified_ms,
         "tasks": _tasks(counts),
         "pending-operators": 0,
+        "streamgauge": {"run": run_id(state), "archived": False},
+    }
+
+
+def _summary(entry: Entry) -> JobSummary:
+    return {
+        "jid": entry.jid,
+        "name": entry.name,
+        "jobType": entry.type,
+        "schedulerType": _SCHEDULER,
+        **entry_span(entry).body(),
+        "state": entry.state,
+        "last-modification": entry.modified_ms,
+        "tasks": _tasks(Counter(entry.tasks)),
+        "pending-operators": 0,
+        "streamgauge": {"run": entry.run, "archived": True},
     }
 
 
@@ -226,7 +287,7 @@ def detail(query: Query) -> JobDetail:
         "status-counts": by_state(states),
         "plan": plan(state),
         "pending-operators": 0,
-        "streamgauge": _additions(state),
+        "streamgauge": _additions(state, query.archived is not None),
     }
 
 
@@ -248,10 +309,12 @@ def _vertices(state: JobState, now_ms: int) -> list[JobVertex]:
     ]
 
 
-def _additions(state: JobState) -> JobAdditions:
+def _additions(state: JobState, archived: bool) -> JobAdditions:
     incomplete = state.incomplete
     return {
         "application": state.app.id,
+        "run": run_id(state),
+        "archived": archived,
         "level": state.job.level,
         "trigger": state.job.trigger,
         "failure": state.job.failure,

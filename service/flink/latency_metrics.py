@@ -36,7 +36,7 @@ _LEGACY = (("max", "max"), ("mean", "mean"), ("min", "min"), ("p50", "median"), 
 
 def granularity(query: Query) -> wire.LatencyGranularity | None:
     """Return what latencies of the path's job are told apart by; None where it is unknown, or emits no markers."""
-    job = query.snapshot.jobs.get(query.path["jobid"])
+    job = query.known_job()
     return None if job is None else job.job.latency
 
 

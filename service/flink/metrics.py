@@ -31,7 +31,7 @@ _INDEX = re.compile(r"[0-9]{1,10}")
 
 def job(query: Query) -> Body:
     """Answer /jobs/:jobid/metrics; an unknown job has none."""
-    state = query.snapshot.jobs.get(query.path["jobid"])
+    state = query.known_job()
     return _scalars(query, {} if state is None else job_metrics(state, query.now_ms))
 
 

@@ -11,6 +11,7 @@ from service.cluster import connected, executors, free_slots
 from service.config import REFRESH_INTERVAL_MS
 from service.flink.query import Query
 from streamgauge.version import __version__
+from streamgauge.wire import ENDED_STATES
 
 FLINK_VERSION = "2.3.0"
 """Whose REST this is; clients choose by it what they ask for."""
@@ -73,16 +74,17 @@ def config(_query: Query) -> DashboardConfig:
 def overview(query: Query) -> ClusterOverview:
     """Answer /overview. As in Flink, every job that has not ended counts as running."""
     known = executors(connected(query.snapshot))
-    ended = Counter(state.state for state in query.snapshot.jobs.values())
-    finished, cancelled, failed = ended["FINISHED"], ended["CANCELED"], ended["FAILED"]
+    live = Counter(state.state for state in query.snapshot.jobs.values())
+    running = sum(count for state, count in live.items() if state not in ENDED_STATES)
+    ended = live + Counter(entry.state for entry in query.archived_jobs())
     return {
         "taskmanagers": len(known),
         "slots-total": sum(executor.slots for executor in known),
         "slots-available": sum(free_slots(executor) for executor in known),
-        "jobs-running": ended.total() - finished - cancelled - failed,
-        "jobs-finished": finished,
-        "jobs-cancelled": cancelled,
-        "jobs-failed": failed,
+        "jobs-running": running,
+        "jobs-finished": ended["FINISHED"],
+        "jobs-cancelled": ended["CANCELED"],
+        "jobs-failed": ended["FAILED"],
         "flink-version": FLINK_VERSION,
         "flink-commit": _REVISION,
     }

@@ -65,6 +65,10 @@ QUERY: dict[str, Parameter] = {
     ),
     "subtasks": Parameter(_list({"type": "string", "pattern": "^[0-9]+(-[0-9]+)?$"}), "Subtasks and ranges of them."),
     "taskmanagers": Parameter(_list({"type": "string"}), "Executors; without it all of them."),
+    "with": Parameter(
+        {"type": "string", "pattern": "^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$"},
+        "A run, or a job for its latest run; without it the run before.",
+    ),
 }
 """Query parameters by Flink's name."""
 
@@ -73,6 +77,7 @@ _VERTEX = "/jobs/:jobid/vertices/:vertexid"
 READ_BY: dict[str, tuple[str, ...]] = {
     "/jobs/history": ("get", "since"),
     "/jobs/metrics": ("get", "agg", "jobs"),
+    "/jobs/:jobid/compare": ("with",),
     "/jobs/:jobid/exceptions": ("maxExceptions", "failureLabelFilter"),
     "/jobs/:jobid/history": ("get", "since"),
     "/jobs/:jobid/metrics": ("get",),

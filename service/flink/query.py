@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qs
 
-from collector.history import NO_HISTORY, History
+from collector.archive import Archive, Entries
+from collector.history import NO_HISTORY, Course, Heat, History
+from collector.run import Run, VertexCourse
+from collector.segment import Entry, run_id
 from collector.store import AppState, JobState, Snapshot, VertexState
 from service.cluster import application_id
 from service.errors import HANDLER, NOT_FOUND, Missing
 from service.flink.ids import is_id
-from streamgauge.errors import UnknownVertex, UnresolvableParameter
-from streamgauge.wire import Checkpoint
+from streamgauge.errors import UnknownJob, UnknownVertex, UnresolvableParameter
+from streamgauge.wire import ENDED_STATES, FAILURES, Checkpoint
 
 _INDEX = re.compile(r"\+?[0-9]{1,10}")
 _INT = re.compile(r"[+-]?[0-9]{1,10}")
@@ -59,6 +62,17 @@ _CONVERTERS = {
 }
 
 
+_NO_ENTRIES = Entries()
+
+
+def live(snapshot: Snapshot, wanted: str) -> JobState | None:
+    """Return a live job by its id, or by that of its run; None where there is none."""
+    found = snapshot.jobs.get(wanted)
+    if found is None:
+        found = next((state for state in snapshot.jobs.values() if run_id(state) == wanted), None)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """
@@ -70,6 +84,9 @@ class Query:
         path: Path parameters by Flink's name (jobid, vertexid, subtaskindex, …), as `parse` checked them.
         parameters: Query parameters by name, in the order they came.
         history: What was before the snapshot.
+        archive: What ended before it; None where there is none.
+        archived: The run that the path's jobid names, or the last one of its application, where that is not live; it is
+            read before the answer is made.
     """
 
     snapshot: Snapshot
@@ -77,6 +94,8 @@ class Query:
     path: Mapping[str, str]
     parameters: Mapping[str, list[str]]
     history: History = NO_HISTORY
+    archive: Archive | None = None
+    archived: Run | None = None
 
     @classmethod
     def parse(
@@ -86,6 +105,7 @@ class Query:
         path: Mapping[str, str],
         query_string: bytes,
         history: History = NO_HISTORY,
+        archive: Archive | None = None,
     ) -> Query:
         """
         Check a request's path parameters and read its query string; any thread.
@@ -99,7 +119,7 @@ class Query:
         }
         # As in Flink's Netty a semicolon parts parameters too.
         text = query_string.decode("latin-1").replace(";", "&")
-        return cls(snapshot, now_ms, checked, parse_qs(text, keep_blank_values=True) if text else {}, history)
+        return cls(snapshot, now_ms, checked, parse_qs(text, keep_blank_values=True) if text else {}, history, archive)
 
     def words(self, name: str) -> list[str] | None:
         """
@@ -184,19 +204,150 @@ class Query:
 
     def job(self) -> JobState:
         """
-        Return the job of the path.
+        Return the job of the path, or the run that it names: live, or as it was archived.
 
         Raises:
-            UnknownJob: never seen, or evicted.
+            UnknownJob: never seen, or evicted and not archived.
         """
-        return self.snapshot.job(self.path["jobid"])
+        found = self.known_job()
+        if found is None:
+            raise UnknownJob(self.path["jobid"])
+        return found
+
+    def known_job(self) -> JobState | None:
+        """Return the job of the path, as `job`; None where it is unknown."""
+        return self.snapshot.jobs.get(self.path["jobid"]) if self.archived is None else self.archived.state
+
+    def app(self, state: JobState) -> AppState | None:
+        """Return the application of the path's job as it is, or of an archived one as it was; None if not held."""
+        return self.snapshot.apps.get(state.app.id) if self.archived is None else self.archived.app
+
+    def run(self, wanted: str | None = None) -> Run:
+        """
+        Return a run whole, live or archived; only for resources of `service.flink.rest.WAITING`, for it may wait.
+
+        Args:
+            wanted: A job's id, or a run's own; that of the path where it is None.
+
+        Raises:
+            UnknownJob: never seen, or evicted and not archived.
+            ArchiveAway: the archive does not answer.
+            CorruptSegment: what it holds of the run cannot be read.
+        """
+        if wanted is None and self.archived is not None:
+            return self.archived
+        asked = self.path["jobid"] if wanted is None else wanted
+        state = live(self.snapshot, asked)
+        if state is not None:
+            return self._live_run(state)
+        found = None if self.archive is None else self.archive.read(asked)
+        if found is None:
+            raise UnknownJob(asked)
+        return found
+
+    @property
+    def entries(self) -> Entries:
+        """What is archived, as of a moment ago; a live run may be among it, as it was before."""
+        return _NO_ENTRIES if self.archive is None else self.archive.entries
+
+    def runs(self, jid: str) -> tuple[Entry, ...]:
+        """Return the archived runs of a job, newest first; its live one may be among them, as it was before."""
+        return self.entries.runs.get(jid, ())
+
+    def archived_jobs(self) -> list[Entry]:
+        """Return the latest run of each archived job that is not live, the job first that started last."""
+        return [entry for entry in self.entries.jobs if entry.jid not in self.snapshot.jobs]
+
+    def of_run(self) -> Query:
+        """Return the query of a live job that names it by its run; any other as it is."""
+        wanted = self.path.get("jobid")
+        if wanted is None or wanted in self.snapshot.jobs:
+            return self
+        state = live(self.snapshot, wanted)
+        return self if state is None else replace(self, path={**self.path, "jobid": state.job.jid})
+
+    def is_live(self) -> bool:
+        """Tell whether the path's job or application is live, or it names none."""
+        wanted, application = self.path.get("jobid"), self.path.get("applicationid")
+        if application is not None:
+            return self._live_application(application) is not None
+        return wanted is None or wanted in self.snapshot.jobs
+
+    def opened(self) -> Query:
+        """
+        Return the query with what is archived of the path's job or application, where that is not live; it may wait.
+
+        Raises:
+            ArchiveAway: the archive does not answer.
+            CorruptSegment: what it holds of the run cannot be read.
+        """
+        if self.archive is None or self.is_live():
+            return self
+        asked = self.path.get("applicationid")
+        wanted = self.path["jobid"] if asked is None else self._run_of(asked)
+        run = None if wanted is None else self.archive.read(wanted)
+        if run is None:
+            return self
+        # Of a run whose end nobody told, everything is told as of when it fell silent: it no longer runs.
+        now_ms = self.now_ms if run.state.state in ENDED_STATES else min(self.now_ms, run.state.modified_ms)
+        return replace(self, archived=run, now_ms=now_ms)
+
+    def jobs_of(self, application: str) -> list[JobState]:
+        """Return the jobs of the path's application: the live ones, or of an archived one what FAILED last of it."""
+        if self.archive is None or self.archived is None:
+            return [state for state in self.snapshot.jobs.values() if state.app.id == application]
+        failed = [each for each in self.entries.jobs if each.application == application and each.state == "FAILED"]
+        runs = (self.archive.read(entry.run) for entry in failed[:FAILURES])
+        return [run.state for run in runs if run is not None]
+
+    def _run_of(self, application: str) -> str | None:
+        """Return the latest archived run of an application, by Spark's id for it or by Flink's."""
+        names = {
+            spark
+            for spark in {each.application for each in self.entries}
+            if application == spark or application.lower() == application_id(spark)
+        }
+        of_it = [each for each in self.entries if each.application in names]
+        return max(of_it, key=lambda entry: entry.archived_ms).run if of_it else None
+
+    def _live_run(self, state: JobState) -> Run:
+        jid = state.job.jid
+        return Run(
+            state,
+            self.snapshot.apps.get(state.app.id),
+            self.history.job(jid),
+            {
+                vertex: VertexCourse(self.history.vertex(jid, vertex), self.history.heat(jid, vertex))
+                for vertex in state.vertices
+            },
+        )
+
+    def course(self, since_ms: int | None) -> Course | None:
+        """Return the course of the path's job, of what was sampled after `since_ms`; as `History.job`."""
+        if self.archived is None:
+            return self.history.job(self.path["jobid"], since_ms)
+        return None if self.archived.course is None else self.archived.course.since(since_ms)
+
+    def vertex_course(self, vertex: str, since_ms: int | None) -> Course | None:
+        """Return that of a vertex of it; as `History.vertex`."""
+        if self.archived is None:
+            return self.history.vertex(self.path["jobid"], vertex, since_ms)
+        held = self.archived.vertices.get(vertex, VertexCourse())
+        return None if held.figures is None else held.figures.since(since_ms)
+
+    def heat(self, vertex: str, since_ms: int | None) -> Heat | None:
+        """Return the latencies of markers that left a vertex of it; as `History.heat`."""
+        if self.archived is None:
+            return self.history.heat(self.path["jobid"], vertex, since_ms)
+        held = self.archived.vertices.get(vertex, VertexCourse())
+        return None if held.heat is None else held.heat.since(since_ms)
 
     def streaming_job(self, refusal: str) -> JobState:
         """
         Return the job of the path, a streaming query.
 
         Raises:
-            UnknownJob: never seen, or evicted.
+            UnknownJob: never seen, or evicted and not archived.
             Missing: it is none; with `refusal` as the message.
         """
         state = self.job()
@@ -209,7 +360,7 @@ class Query:
         Return the micro-batch of the path.
 
         Raises:
-            UnknownJob: never seen, or evicted.
+            UnknownJob: never seen, or evicted and not archived.
             Missing: the job is no streaming query, or the micro-batch has not begun, or is held no more.
         """
         state = self.streaming_job(f"Checkpointing was not enabled for job {self.path['jobid']}.")
@@ -225,7 +376,7 @@ class Query:
         Args:
             default: Spark's, where the configuration does not name it; where no configuration was told it is ''.
         """
-        app = self.snapshot.apps.get(state.app.id)
+        app = self.app(state)
         known = {**({} if app is None else app.configuration), **state.configuration}
         return known.get(key, default if known else "")
 
@@ -234,7 +385,7 @@ class Query:
         Return the vertex of the path.
 
         Raises:
-            UnknownJob: never seen, or evicted.
+            UnknownJob: never seen, or evicted and not archived.
             UnknownVertex: the job has none of this id.
         """
         vertices = self.job().vertices
@@ -248,7 +399,7 @@ class Query:
         Return the vertex of the path, where Flink refuses an unknown one in other words than `vertex` does.
 
         Raises:
-            UnknownJob: never seen, or evicted.
+            UnknownJob: never seen, or evicted and not archived.
             Missing: the job has none of this id.
 
         Source: Flink's `AbstractJobVertexHandler`.
@@ -261,7 +412,7 @@ class Query:
 
     def known_vertex(self) -> VertexState | None:
         """Return the vertex of the path; None where it, or its job, is unknown."""
-        job = self.snapshot.jobs.get(self.path["jobid"])
+        job = self.known_job()
         return None if job is None else job.vertices.get(self.path["vertexid"])
 
     def subtask(self) -> int:
@@ -277,14 +428,21 @@ class Query:
         Return the application of the path, by Flink's id for it or by Spark's own.
 
         Raises:
-            Missing: never seen, or evicted. Flink answers 500 there.
+            Missing: never seen, or evicted and not archived. Flink answers 500 there.
             UnresolvableParameter: it is neither 32 hex digits nor the id of an application that is held.
         """
         asked = self.path["applicationid"]
-        if asked in self.snapshot.apps:
-            return self.snapshot.apps[asked]
+        found = self._live_application(asked)
+        if found is None and self.archived is not None:
+            found = self.archived.app
+        if found is not None:
+            return found
         wanted = _id("applicationid", asked)
-        for app in self.snapshot.apps.values():
-            if application_id(app.app.id) == wanted:
-                return app
         raise Missing(NOT_FOUND, f"Could not find Flink application ({wanted})")
+
+    def _live_application(self, asked: str) -> AppState | None:
+        found = self.snapshot.apps.get(asked)
+        if found is None and is_id(asked):
+            wanted = asked.lower()
+            found = next((app for app in self.snapshot.apps.values() if application_id(app.app.id) == wanted), None)
+        return found

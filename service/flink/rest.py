@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from collector.archive import Archive
 from collector.history import NO_HISTORY, History
 from collector.store import MetricStore
 from service.errors import JSON, unrouted
@@ -21,6 +23,7 @@ from service.flink import (
     checkpoint_config,
     checkpoint_tasks,
     checkpoints,
+    compare,
     configuration,
     drivers,
     exceptions,
@@ -34,6 +37,7 @@ from service.flink import (
     plan,
     rescales,
     results,
+    runs,
     samples,
     splits,
     subtasks,
@@ -128,6 +132,8 @@ RESOURCES: dict[str, Handler] = {
     f"{_VERTEX}/timers": timers.vertex,
     "/jobs/history": history.jobs,
     f"{_JOB}/history": history.job,
+    f"{_JOB}/runs": runs.of_job,
+    f"{_JOB}/compare": compare.of_job,
     f"{_VERTEX}/history": history.vertex,
     "/streamgauge/drivers": drivers.overview,
 }
@@ -135,13 +141,22 @@ RESOURCES: dict[str, Handler] = {
 
 OURS = frozenset(
     {
-        *(f"{_JOB}/{ours}" for ours in ("latency", "history")),
+        *(f"{_JOB}/{ours}" for ours in ("latency", "history", "runs", "compare")),
         *(f"{_VERTEX}/{ours}" for ours in ("latency", "splits", "timers", "history")),
         "/jobs/history",
         "/streamgauge/drivers",
     }
 )
 """Those that Flink does not have."""
+
+WAITING = frozenset({f"{_JOB}/compare"})
+"""Those whose handlers read the archive themselves, and are answered by a worker thread for that."""
+
+LISTED = frozenset({f"{_JOB}/runs"})
+"""Those of a job that are told without opening what is archived of it."""
+
+_READERS = 4
+"""Threads that read the archive at a time: pushes, which have threads too, never wait for a database."""
 
 
 @dataclass(slots=True)
@@ -168,13 +183,18 @@ class FlinkRest:
     An ASGI application that answers as Flink's REST does, and to all else as Flink does.
 
     '/v1' in front is optional, doubled and trailing slashes do not matter, a body is ignored. A request is
-    answered from one snapshot and the history before it, in the event loop.
+    answered from one snapshot and the history before it, in the event loop; what is asked of a job that is not
+    live, from the archive, in one of a few threads.
     """
 
-    def __init__(self, store: MetricStore, clock: Clock, history: History = NO_HISTORY) -> None:
+    def __init__(
+        self, store: MetricStore, clock: Clock, history: History = NO_HISTORY, archive: Archive | None = None
+    ) -> None:
         self._store = store
         self._history = history
+        self._archive = archive
         self._clock = clock
+        self._readers = CapacityLimiter(_READERS)
         self._root = _tree(RESOURCES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -183,6 +203,7 @@ class FlinkRest:
 
         Raises:
             QueryError: what is asked for is unknown or malformed.
+            ArchiveError: it is archived, and cannot be read.
         """
         if scope["type"] != "http":
             await WebSocketClose()(scope, receive, send)
@@ -194,8 +215,14 @@ class FlinkRest:
             return
         resource, path = found
         scope["streamgauge.resource"] = resource
-        query = Query.parse(self._store.snapshot(), self._clock.now_ms(), path, scope["query_string"], self._history)
-        body = msgspec.json.encode(RESOURCES[resource](query))
+        query = Query.parse(
+            self._store.snapshot(), self._clock.now_ms(), path, scope["query_string"], self._history, self._archive
+        )
+        query = query.of_run()
+        if self._archive is not None and (resource in WAITING or (resource not in LISTED and not query.is_live())):
+            body = await to_thread.run_sync(_answer, resource, query, limiter=self._readers)
+        else:
+            body = msgspec.json.encode(RESOURCES[resource](query))
         await Response(body, media_type=JSON)(scope, receive, send)
 
     def resolve(self, path: str) -> tuple[str, dict[str, str]] | None:
@@ -206,6 +233,10 @@ class FlinkRest:
         if segments[:1] == ["v1"]:
             del segments[0]
         return _resolve(self._root, segments, {})
+
+
+def _answer(resource: str, query: Query) -> bytes:
+    return msgspec.json.encode(RESOURCES[resource](query.opened()))
 
 
 def _resolve(node: _Node, segments: list[str], path: dict[str, str]) -> tuple[str, dict[str, str]] | None:

@@ -8,10 +8,11 @@ from typing import Literal
 from typing_extensions import NotRequired, TypedDict
 
 from collector.store import JobState
+from collector.tasks import failure_of
 from service.cluster import application_id
 from service.errors import HANDLER, Missing
 from service.flink.query import Query
-from service.flink.states import failure_of, job_span
+from service.flink.states import job_span
 from streamgauge import wire
 from streamgauge.wire import ENDED_STATES
 
@@ -68,7 +69,7 @@ def execution_result(query: Query) -> ExecutionResult:
         Missing: the job was never seen, or is evicted.
     """
     jid = query.path["jobid"]
-    state = query.snapshot.jobs.get(jid)
+    state = query.known_job()
     if state is None:
         raise Missing(HANDLER, f"Could not find Flink job ({jid})")
     if state.state not in ENDED_STATES:

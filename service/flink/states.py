@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from typing_extensions import TypedDict
 
+from collector.segment import Entry
 from collector.store import JobState, VertexState
-from streamgauge import wire
+from collector.tasks import EXECUTION_STATES, ExecutionState, failed_subtask, failure_of, vertex_state
 from streamgauge.wire import ENDED_STATES
 
 UNKNOWN_MS = -1
@@ -39,20 +39,7 @@ FlinkJobState = Literal[
     "SUSPENDED",
     "RECONCILING",
 ]
-ExecutionState = Literal[
-    "CREATED",
-    "SCHEDULED",
-    "DEPLOYING",
-    "INITIALIZING",
-    "RUNNING",
-    "FINISHED",
-    "CANCELING",
-    "CANCELED",
-    "FAILED",
-    "RECONCILING",
-]
 JOB_STATES: tuple[FlinkJobState, ...] = get_args(FlinkJobState)
-EXECUTION_STATES: tuple[ExecutionState, ...] = get_args(ExecutionState)
 
 SpanBody = TypedDict("SpanBody", {"start-time": int, "end-time": int, "duration": int})
 
@@ -86,17 +73,6 @@ class ByState(TypedDict):
     CANCELED: int
     FAILED: int
     RECONCILING: int
-
-
-_VERTEX_STATES: dict[wire.JobState, ExecutionState] = {
-    "CREATED": "CREATED",
-    "RUNNING": "RUNNING",
-    "RESTARTING": "CREATED",
-    "SUSPENDED": "RECONCILING",
-    "FINISHED": "FINISHED",
-    "CANCELED": "CANCELED",
-    "FAILED": "CANCELED",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +109,13 @@ def job_span(state: JobState, now_ms: int) -> Span:
     return Span.of(state.first_start_ms, _job_end_ms(state), now_ms)
 
 
+def entry_span(entry: Entry) -> Span:
+    """Return when an archived job ran, likewise; up to when it fell silent where no end was told."""
+    return Span.of(entry.first_start_ms, entry.end_ms if entry.ended else UNKNOWN_MS, entry.modified_ms)
+
+
 def _job_end_ms(state: JobState) -> int:
     return state.job.end_ms if state.state in ENDED_STATES else UNKNOWN_MS
-
-
-def failure_of(job: JobState) -> wire.Failure | None:
-    """Return what ended a FAILED job; None of any other, and where its driver has not told."""
-    return job.failures.latest[0] if job.state == "FAILED" and job.failures.latest else None
 
 
 def timestamps(state: JobState) -> Timestamps:
@@ -155,33 +131,12 @@ def timestamps(state: JobState) -> Timestamps:
     return cast(Timestamps, told)
 
 
-def vertex_state(job: JobState, vertex: VertexState) -> ExecutionState:
-    """
-    Return a vertex's state, one of EXECUTION_STATES.
-
-    A vertex that is no longer in the plan is FINISHED. Any other is RUNNING while the job is, also between
-    batches, and ends with it. Of a FAILED job the vertex whose task failed it is FAILED, any other CANCELED: it has
-    been stopped; so are all where it was no task that failed. While its driver is silent a vertex is RECONCILING,
-    Flink's word for a task of which it is not known whether it still runs.
-    """
-    if _failed_subtask(job, vertex) is not None:
-        return "FAILED"
-    return _VERTEX_STATES[job.state] if vertex.vertex.current else "FINISHED"
-
-
 def subtask_state(job: JobState, vertex: VertexState, subtask: int) -> ExecutionState:
     """Return the state of one subtask: that of its vertex, but of a FAILED one only the one that failed is."""
-    failed = _failed_subtask(job, vertex)
+    failed = failed_subtask(job, vertex)
     if failed is None or failed == subtask:
         return vertex_state(job, vertex)
     return "CANCELED"
-
-
-def _failed_subtask(job: JobState, vertex: VertexState) -> int | None:
-    failure = failure_of(job)
-    if failure is None or failure.vertex != vertex.vertex.id or not 0 <= failure.subtask < vertex.size:
-        return None
-    return failure.subtask
 
 
 def vertex_span(job: JobState, vertex: VertexState, now_ms: int) -> Span:
@@ -190,18 +145,6 @@ def vertex_span(job: JobState, vertex: VertexState, now_ms: int) -> Span:
     if not vertex.vertex.current and vertex.subtasks is not None and vertex.subtasks.end_ms.size:
         end_ms = int(vertex.subtasks.end_ms.max())
     return Span.of(vertex.start_ms, end_ms, now_ms)
-
-
-def task_counts(job: JobState, vertices: Iterable[VertexState]) -> Counter[ExecutionState]:
-    """Return how many tasks of the vertices' latest stages are in each state; absent is 0."""
-    counts: Counter[ExecutionState] = Counter()
-    for vertex in vertices:
-        failed = _failed_subtask(job, vertex)
-        if failed is not None and failed < vertex.parallelism:
-            counts.update({"FAILED": 1, "CANCELED": vertex.parallelism - 1})
-        else:
-            counts[vertex_state(job, vertex)] += vertex.parallelism
-    return counts
 
 
 def by_state(counts: Mapping[ExecutionState, int]) -> ByState:

@@ -9,9 +9,10 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
+from collector.tasks import ExecutionState
 from service.flink import io
 from service.flink.query import Query
-from service.flink.states import UNKNOWN_MS, ByState, ExecutionState, Span, by_state, subtask_state, vertex_span
+from service.flink.states import UNKNOWN_MS, ByState, Span, by_state, subtask_state, vertex_span
 from streamgauge.errors import UnknownAttempt, UnknownSubtask
 from streamgauge.wire import Executor
 
@@ -198,7 +199,7 @@ def places(vertex: VertexState, chosen: io.Chosen) -> list[tuple[int, str]]:
 
 def endpoint(query: Query, job: JobState, executor_id: str) -> str:
     """Return host:port of the executor that ran a task of `job`; UNASSIGNED where it is not known any more."""
-    app = query.snapshot.apps.get(job.app.id)
+    app = query.app(job)
     executors: Mapping[str, Executor] = {} if app is None else app.executors
     return executors[executor_id].endpoint if executor_id in executors else UNASSIGNED
 

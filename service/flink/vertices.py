@@ -9,18 +9,11 @@ import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from collector.store import JobState, VertexState
+from collector.tasks import ExecutionState
 from service.flink import io, subtasks
 from service.flink.ids import Id
 from service.flink.query import Query
-from service.flink.states import (
-    MAX_PARALLELISM,
-    UNKNOWN_MS,
-    ByState,
-    ExecutionState,
-    Span,
-    by_state,
-    subtask_state,
-)
+from service.flink.states import MAX_PARALLELISM, UNKNOWN_MS, ByState, Span, by_state, subtask_state
 from service.flink.subtasks import UNASSIGNED, Aggregated, Subtask
 
 

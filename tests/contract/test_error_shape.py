@@ -36,6 +36,13 @@ ROWS: list[tuple[errors.CollectorError, int, str]] = [
     ),
     (errors.Overloaded("m", 7), 503, "m"),
     (errors.FrameTooLarge("m"), 413, "m"),
+    (errors.ArchiveError("m"), 500, "m"),
+    (errors.ArchiveAway("m"), 503, "m"),
+    (
+        errors.CorruptSegment(JOB, VERTEX, "its end is missing", "restore it"),
+        500,
+        f"Job {JOB}, run {VERTEX}, cannot be read from the archive: its end is missing; restore it",
+    ),
     (service_errors.UnauthorizedRead("m"), 401, "m"),
     (service_errors.ForbiddenHost("m"), 403, "m"),
     (service_errors.ForbiddenOrigin("m"), 403, "m"),

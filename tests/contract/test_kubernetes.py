@@ -58,7 +58,7 @@ def test_everything_there_is_looked_at() -> None:
         "sparkapplication.yaml",
         "streamgauge.yaml",
     ]
-    assert sorted(CORE) == ["Deployment", "Service"]
+    assert sorted(CORE) == ["Deployment", "PersistentVolumeClaim", "Service"]
 
 
 def test_the_service_reaches_the_pods_and_prometheus_the_service() -> None:

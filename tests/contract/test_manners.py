@@ -49,7 +49,7 @@ def port(recorded_push: bytes) -> Iterator[int]:
     process = subprocess.Popen(
         [sys.executable, "-m", "streamgauge", "serve", "--port", "0"],
         cwd=ROOT,
-        env={**inherited, "PYTHONUNBUFFERED": "1"},
+        env={**inherited, "PYTHONUNBUFFERED": "1", "STREAMGAUGE_ARCHIVE": "none"},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -41,7 +41,7 @@ def environment(**settings: str) -> dict[str, str]:
     """The tests' own, without what changes the service or the drawing."""
     left_out = ("STREAMGAUGE_", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return {**inherited, "PYTHONUNBUFFERED": "1", "TERM": "xterm-256color", **settings}
+    return {**inherited, "PYTHONUNBUFFERED": "1", "TERM": "xterm-256color", "STREAMGAUGE_ARCHIVE": "none", **settings}
 
 
 @contextmanager

@@ -43,6 +43,7 @@ def test_children_share_a_token_of_their_own(tmp_path: Path) -> None:
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "STREAMGAUGE_ALLOWED_HOSTS": "box",
+        "STREAMGAUGE_ARCHIVE": str(tmp_path / "archive.db"),
         "STREAMGAUGE_TOKEN": "ours",
         "TMPDIR": str(tmp_path),
     }

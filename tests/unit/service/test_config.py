@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from service.config import Config, is_loopback
+from service.config import Config, default_archive, is_loopback
 from spark_hooks.settings import Settings
 from streamgauge.environment import HOOKS
 from streamgauge.errors import SettingError
@@ -20,7 +23,9 @@ def refusal(environ: dict[str, str], **options: object) -> str:
 
 def test_defaults_are_loopback_and_flinks_port() -> None:
     """What `streamgauge serve` alone does."""
-    assert Config.read({}) == Config("127.0.0.1", 8081, "", False, (), 32 * 1024 * 1024, "", 250_000)
+    assert Config.read({}) == Config(
+        "127.0.0.1", 8081, "", False, (), 32 * 1024 * 1024, "", 250_000, default_archive(), 7, 1_000
+    )
 
 
 def test_environment_sets_and_options_override() -> None:
@@ -34,11 +39,16 @@ def test_environment_sets_and_options_override() -> None:
         "STREAMGAUGE_ALLOWED_HOSTS": "a.test, b.test,",
         "STREAMGAUGE_MAX_PUSH_BYTES": "5",
         "STREAMGAUGE_METRICS_MAX_SERIES": "7",
+        "STREAMGAUGE_ARCHIVE": "none",
+        "STREAMGAUGE_ARCHIVE_DAYS": "8",
+        "STREAMGAUGE_ARCHIVE_JOBS": "9",
         "PATH": "/bin",
     }
-    assert Config.read(environ) == Config("0.0.0.0", 9000, "secret", True, ("a.test", "b.test"), 5, "readers", 7)
+    assert Config.read(environ) == Config(
+        "0.0.0.0", 9000, "secret", True, ("a.test", "b.test"), 5, "readers", 7, "none", 8, 9
+    )
     overridden = Config.read(environ, port=1, host=None, allowed_hosts=(), push_token="other")
-    assert overridden == Config("0.0.0.0", 1, "other", True, ("a.test", "b.test"), 5, "readers", 7)
+    assert overridden == Config("0.0.0.0", 1, "other", True, ("a.test", "b.test"), 5, "readers", 7, "none", 8, 9)
 
 
 def test_the_hooks_token_serves_for_pushes_unless_the_service_has_its_own() -> None:
@@ -129,3 +139,20 @@ def test_beyond_loopback_a_token_or_insecure_is_needed(host: str) -> None:
 def test_loopback_is_this_machine_only(host: str, loopback: bool) -> None:
     """A name that merely looks like it is not."""
     assert is_loopback(host) is loopback
+
+
+def test_ended_jobs_are_kept_in_a_file_of_this_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where the system wants what a program keeps from one start to the next."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    if sys.platform == "linux":
+        assert default_archive() == str(tmp_path / "streamgauge" / "archive.db")
+    assert Config().archive == default_archive()
+    assert default_archive().endswith("archive.db")
+
+
+@pytest.mark.parametrize("name", ["archive_days", "archive_jobs"])
+def test_an_archive_keeps_at_least_one(name: str) -> None:
+    """What keeps nothing is another setting."""
+    told = refusal({}, **{name: 0})
+    assert told.startswith(f"{name.replace('_', '-')} 0: at least 1 ")
+    assert told.endswith("--archive none keeps nothing")

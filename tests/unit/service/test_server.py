@@ -32,7 +32,7 @@ LIMIT_S = 60
 
 def environment(**settings: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("STREAMGAUGE_")}
-    return {**inherited, "PYTHONUNBUFFERED": "1", **settings}
+    return {**inherited, "PYTHONUNBUFFERED": "1", "STREAMGAUGE_ARCHIVE": "none", **settings}
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from collector.segment import run_id
 from service.flink import jobs, overview, vertices
 from service.flink.query import Query
 from streamgauge import names, wire
@@ -50,6 +51,8 @@ def test_what_is_ours_sits_in_one_object(states: Any) -> None:
     body = jobs.detail(Query.parse(states.snapshot(job), 5_000, {"jobid": "d" * 32}, b""))
     assert body["streamgauge"] == {
         "application": "app-1",
+        "run": run_id(job),
+        "archived": False,
         "level": "task",
         "trigger": "every 10 s",
         "failure": "root cause",

@@ -6,18 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.flink.states import (
-    EXECUTION_STATES,
-    JOB_STATES,
-    Span,
-    failure_of,
-    job_span,
-    subtask_state,
-    task_counts,
-    timestamps,
-    vertex_span,
-    vertex_state,
-)
+from collector.tasks import EXECUTION_STATES, failure_of, task_counts, vertex_state
+from service.flink.states import JOB_STATES, Span, job_span, subtask_state, timestamps, vertex_span
 from streamgauge import wire
 
 
