@@ -55,7 +55,7 @@ class Arrivals:
         Returns:
             None at the first look: when that arrived which is there by then, nobody knows. And where none is emitted.
         """
-        now = _leaving(vertex)
+        now = leaving(vertex)
         before = self._before if run_id == self._run else ({} if self._before is not None else None)
         self._before, self._run = now, run_id
         if before is None or not now:
@@ -66,8 +66,13 @@ class Arrivals:
         return Arrived(*(_since(part, told, last) for part in Arrived._fields))
 
 
-def _leaving(vertex: VertexState) -> dict[tuple[str, str], wire.LatencyHistogram]:
-    """Return the histograms of the last operator that has any."""
+def leaving(vertex: VertexState) -> dict[tuple[str, str], wire.LatencyHistogram]:
+    """
+    Return the histograms of the last operator that has any: a marker is counted where it leaves the vertex.
+
+    Returns:
+        By operator and source, as in `Latencies.histograms`; empty where none is emitted. Any thread.
+    """
     held = vertex.latencies.histograms
     for operator in reversed(vertex.vertex.operators):
         if found := {key: one for key, one in held.items() if key[0] == operator.id}:

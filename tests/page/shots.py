@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from tests.page.browser import NARROW, WIDE, launched, window
-from tests.page.world import BROKEN, COUNT, ENDED, ORDERS, SOURCE, frozen
+from tests.page.driver import BROKEN, COUNT, ENDED, ORDERS, SOURCE
+from tests.page.past import ARCHIVED
+from tests.page.world import frozen
 
 JOB_TABS = ("overview", "batches", "exceptions", "configuration")
 VERTEX_TABS = ("charts", "subtasks", "operators", "latency", "splits", "timers")
@@ -21,6 +23,8 @@ VIEWS = {
         f"vertex-{tab}": f"/jobs/{ORDERS}/vertices/{SOURCE if tab == 'splits' else COUNT}?tab={tab}"
         for tab in VERTEX_TABS
     },
+    "job-archived": f"/jobs/{ARCHIVED}",
+    "compare": f"/jobs/{ORDERS}/compare",
     "executors": "/executors",
     "nowhere": "/no/such/place",
 }

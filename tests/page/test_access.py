@@ -9,8 +9,8 @@ import pytest
 from tests.page import axe_core
 from tests.page.browser import NARROW, WIDE
 from tests.page.conftest import Open
+from tests.page.driver import BROKEN, COUNT, HOSTILE, ORDERS
 from tests.page.shots import SCHEMES, VIEWS
-from tests.page.world import BROKEN, COUNT, HOSTILE, ORDERS
 
 RUN = """
     async () => (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})).violations

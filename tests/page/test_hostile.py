@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from tests.page.browser import NARROW
 from tests.page.conftest import Open
+from tests.page.driver import BROKEN, COUNT, HOSTILE, SOURCE
 from tests.page.shots import JOB_TABS, VERTEX_TABS
-from tests.page.world import BROKEN, COUNT, HOSTILE, SOURCE
 
 PLANTED = "document.querySelectorAll('main script, main img:not(.brand img), main iframe, main b b, [onerror]').length"
 

@@ -15,7 +15,8 @@ from streamgauge.clock import SystemClock
 from tests.e2e.conftest import Rest
 from tests.page.browser import NARROW
 from tests.page.conftest import Open, latest
-from tests.page.world import BROKEN, ENDED, HEALTHY, HOSTILE, NAMES, ORDERS, World, running
+from tests.page.driver import BROKEN, ENDED, HEALTHY, HOSTILE, NAMES, ORDERS
+from tests.page.world import World, running
 
 RUNNING = (ORDERS, HEALTHY)
 WORDS = """

@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 
 from tests.page.browser import NARROW, Window
 from tests.page.conftest import Open
+from tests.page.driver import COUNT, NAMES, ORDERS
 from tests.page.shots import VIEWS
-from tests.page.world import COUNT, NAMES, ORDERS
 
 FOCUSED = """
     (() => {

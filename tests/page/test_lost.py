@@ -12,7 +12,8 @@ from playwright.sync_api import expect
 
 from tests.e2e.conftest import serving
 from tests.page.conftest import Open
-from tests.page.world import COUNT, ENDED, HEALTHY, HOUR_MS, ORDERS, Driver, Feeder, World, frozen, live_driver
+from tests.page.driver import COUNT, ENDED, HEALTHY, HOUR_MS, ORDERS, Driver
+from tests.page.world import Feeder, World, frozen, live_driver
 
 SOON_MS = 15_000
 """Within two refreshes and what a busy machine adds."""

@@ -11,8 +11,9 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import Rest
 from tests.page.browser import NARROW, Window
 from tests.page.conftest import Open, latest
+from tests.page.driver import BROKEN, COUNT, ENDED, EXECUTORS, HEALTHY, NAMES, ORDERS, SOURCE, SPLITS, WRITE
 from tests.page.shots import JOB_TABS, VERTEX_TABS, VIEWS
-from tests.page.world import BROKEN, COUNT, ENDED, EXECUTORS, HEALTHY, NAMES, ORDERS, SOURCE, SPLITS, WRITE, World
+from tests.page.world import World
 
 FORMATTED = """
     async ([vocabulary, wanted]) => {
@@ -78,6 +79,8 @@ def test_an_address_leads_to_its_view(open_page: Open, name: str, size: tuple[in
     elif kind == "vertex":
         expect(page.locator("aside.drawer [aria-current=page]")).to_have_text(tab.capitalize())
         expect(page.locator("aside.drawer .badge").first).to_have_text(re.compile("RUNNING"))
+    elif kind == "compare":
+        expect(page.locator("[data-part=findings] li").first).to_be_visible()
     else:
         title = {"jobs": "Jobs", "executors": "Executors", "nowhere": "There is nothing at this address"}[kind]
         expect(page.get_by_role("heading", name=title, exact=True).first).to_be_visible()
@@ -240,7 +243,12 @@ def test_executors_are_told(open_page: Open, rest: Rest) -> None:
 
 @pytest.mark.parametrize(
     "route",
-    [f"/jobs/{ORDERS}", *(f"/jobs/{ORDERS}/vertices/{COUNT}?tab={tab}" for tab in VERTEX_TABS), "/executors"],
+    [
+        f"/jobs/{ORDERS}",
+        *(f"/jobs/{ORDERS}/vertices/{COUNT}?tab={tab}" for tab in VERTEX_TABS),
+        "/executors",
+        VIEWS["compare"],
+    ],
 )
 def test_whatever_is_copied_is_answered(open_page: Open, world: World, route: str) -> None:
     """Each "copy as curl" of a view is an address that answers 200, and PromQL names our families alone."""

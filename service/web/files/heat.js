@@ -9,6 +9,8 @@ import { get } from "./rest.js";
 
 const HEAT = "latency-heat";
 const KEPT_MS = 15 * 60_000;
+/** Longer than this no running job is without a sample. */
+const SILENT_MS = 30_000;
 const MINUTE_MS = 60_000;
 /** Past this nobody knew anything: a cell is not drawn wider. */
 const GAP_MS = 12_500;
@@ -212,7 +214,7 @@ export class HeatMap {
     return this._counts.some((row) => row.some((many) => many > 0));
   }
 
-  /** @param {AbortSignal} signal @returns {Promise<number>}  What the service says is now. */
+  /** @param {AbortSignal} signal @returns {Promise<number>}  Up to when it is shown: what the service says is now, or the last moment that is known. */
   async update(signal) {
     const body = await get(asked(this._path, [HEAT], this._times.at(-1)), signal);
     const told = body[HEAT];
@@ -224,11 +226,14 @@ export class HeatMap {
         this._counts.push(told.counts[place]);
       });
     }
-    const old = this._times.findIndex((time) => time >= body.now - KEPT_MS);
+    // Of what has ended, or is silent, the last minutes are shown whenever it is looked at.
+    const last = this._times.at(-1) ?? body.now;
+    const now = body.now - last > SILENT_MS ? last : body.now;
+    const old = this._times.findIndex((time) => time >= now - KEPT_MS);
     const drop = old < 0 ? this._times.length : old;
     this._times.splice(0, drop);
     this._counts.splice(0, drop);
-    return body.now;
+    return now;
   }
 
   /** @param {number} now */

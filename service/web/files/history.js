@@ -27,14 +27,14 @@ export class Course {
   }
 
   /**
-   * Adds what was told since, and drops what is older than is shown.
+   * Adds what was told since, and drops what is older than is shown: of what has ended, its last minutes stay.
    *
    * @param {{timestamps: number[], series: {id: string, values: (number | null)[]}[]}} told
-   * @param {number} now
    */
-  add(told, now) {
+  add(told) {
     const before = this.times.length;
-    const drop = this.times.findIndex((time) => time >= now - KEPT_MS);
+    const last = told.timestamps.at(-1) ?? this.last ?? 0;
+    const drop = this.times.findIndex((time) => time >= last - KEPT_MS);
     const from = drop < 0 ? before : drop;
     const added = new Map(told.series.map(({ id, values }) => [id, values]));
     for (const id of new Set([...this.values.keys(), ...added.keys()])) {
@@ -66,7 +66,7 @@ export class Course {
  */
 export async function update(course, path, figures, signal) {
   const body = await get(asked(path, figures, course.last), signal);
-  course.add(body, body.now);
+  course.add(body);
   return body;
 }
 

@@ -9,8 +9,8 @@ import { count, duration, moment, NONE, share } from "./format.js";
 import { Graph } from "./graph.js";
 import { Course, update } from "./history.js";
 import { badge, empty, ENDED, tile } from "./parts.js";
-import { get, numbers, RestError } from "./rest.js";
-import { toJob, toVertex } from "./route.js";
+import { get, getIfThere, numbers, RestError } from "./rest.js";
+import { toCompare, toJob, toVertex } from "./route.js";
 import { Vertex } from "./vertex.js";
 
 /** @typedef {import("./route.js").Route} Route */
@@ -236,6 +236,11 @@ class Head {
     this._failure = h("section", { class: "failure", hidden: true });
     /** Of which end the cause is shown. @type {number | null} */
     this._ended = null;
+    /** Its first line. */
+    this._cause = "";
+    /** In which state it was asked for other runs. */
+    this._looked = "";
+    this._compare = h("a", { class: "to-compare", href: toCompare(jid), hidden: true }, "Compare with another run");
     /** @type {Map<string, HTMLElement>} */
     this._values = new Map();
     const facts = ["up", "started", "trigger", "application", "restarts", "dropped"].map((id) => {
@@ -249,7 +254,7 @@ class Head {
     this._tiles = new Map();
     this._tiled = h("div", { class: "tiles" });
     this.element = h("header", {},
-      h("div", { class: "head" }, this._state, h("h1", {}, this._name), copyMenu("this job", `/jobs/${jid}`)),
+      h("div", { class: "head" }, this._state, h("h1", {}, this._name), copyMenu("this job", `/jobs/${jid}`), this._compare),
       this._verdict, this._failure, this._facts, this._tiled);
   }
 
@@ -266,7 +271,10 @@ class Head {
     }
     say(this._name, detail.name);
     this._name.title = detail.name.slice(0, 1_000);
-    this._judge(detail);
+    if (detail.state === "FAILED") await this._fail(detail, signal);
+    else this._failure.hidden = true;
+    this._judge(detail, course);
+    await this._look(detail, signal);
     const dropped = Object.entries(detail.streamgauge.incomplete).filter(([, number]) => number > 0);
     this._fact("up", duration(detail.duration < 0 ? null : detail.duration));
     this._fact("started", moment(detail["start-time"]));
@@ -279,8 +287,14 @@ class Head {
     const up = this._values.get("up")?.previousElementSibling;
     if (up) say(up, ENDED.has(detail.state) ? "lasted " : "up ");
     this._figures(detail, course);
-    if (detail.state === "FAILED") await this._fail(detail, signal);
-    else this._failure.hidden = true;
+  }
+
+  /** Leads to a comparison where there is something to compare it with. @param {Detail} detail @param {AbortSignal} signal */
+  async _look(detail, signal) {
+    if (this._looked === detail.state) return;
+    const body = ENDED.has(detail.state) ? null : await getIfThere(`/jobs/${this._jid}/runs`, signal);
+    this._compare.hidden = !ENDED.has(detail.state) && (body?.runs.length ?? 0) < 2;
+    this._looked = detail.state;
   }
 
   /** @param {string} id @param {string} word */
@@ -306,14 +320,15 @@ class Head {
     this._tiled.classList.toggle("then", detail.state === "SUSPENDED");
   }
 
-  /** Says in one line what matters. @param {Detail} detail */
-  _judge(detail) {
+  /** Says in one line what matters. @param {Detail} detail @param {Course} course */
+  _judge(detail, course) {
     const { backlogged, bottleneck } = detail.streamgauge;
     const since = moment(detail.timestamps[detail.state] || null);
+    const last = `; all figures are its last ones, as of ${moment(course.last ?? detail["end-time"])}.`;
     const [kind, ...words] = /** @type {[string, ...import("./dom.js").Child[]]} */ (
       detail.state === "SUSPENDED" ? ["warn", `The driver has been silent since ${since}: all figures are of then.`]
-      : detail.state === "FAILED" ? ["bad", `Failed at ${moment(detail["end-time"])}.`]
-      : ENDED.has(detail.state) ? ["", `${detail.state === "CANCELED" ? "Stopped" : "Finished"} at ${moment(detail["end-time"])}; figures are those of its end.`]
+      : detail.state === "FAILED" ? ["bad", `Failed at ${moment(detail["end-time"])}: `, h("bdi", {}, this._cause), last]
+      : ENDED.has(detail.state) ? ["", `${detail.state === "CANCELED" ? "Stopped" : "Finished"} at ${moment(detail["end-time"])}${last}`]
       : detail.state !== "RUNNING" ? ["warn", `${detail.state} since ${since}: no batch runs.`]
       : detail["job-type"] === "BATCH" ? ["", "A batch job: it runs until its input is read."]
       : backlogged === null ? ["", "Whether it keeps up is not known yet: that takes some batches with rows."]
@@ -331,12 +346,14 @@ class Head {
 
   /** @param {Detail} detail @param {AbortSignal} signal */
   async _fail(detail, signal) {
-    this._failure.hidden = false;
     if (this._ended === detail["end-time"]) return;
     const body = await get(`/jobs/${this._jid}/exceptions?maxExceptions=1`, signal);
     const latest = /** @type {Exception | undefined} */ (body.exceptionHistory.entries[0]);
     const words = (latest && cause(latest)) || detail.streamgauge.failure || "The driver has not told why.";
     fill(this._failure, h("p", { class: "cause", dir: "auto", tabindex: "0" }, words), h("a", { href: toJob(this._jid, "exceptions") }, "All exceptions, with their traces"));
+    this._failure.hidden = false;
+    const first = words.split("\n")[0] ?? "";
+    this._cause = first.length > LETTERS ? `${first.slice(0, LETTERS)}…` : first.replace(/\.$/, "");
     this._ended = detail["end-time"];
   }
 }

@@ -21,6 +21,10 @@ const COLUMNS = [
 ];
 const ASKED = COLUMNS.map(([id]) => id);
 const HISTORY = "/jobs/history";
+/** Ended jobs that are shown at once; the search looks at all of them. */
+const SHOWN = 100;
+/** A driver that has been silent for longer is not coming back: the job is told with those that have ended. */
+const SILENT_MS = 3_600_000;
 /** More than this share of a second held up is told in red, as Flink calls it high. */
 const PRESSED_MS = 500;
 
@@ -38,6 +42,7 @@ streamgauge.attach(spark, url="${location.origin}")`;
  * @property {number} start-time
  * @property {number} end-time
  * @property {number} duration
+ * @property {number} last-modification
  */
 
 /** @implements {View} */
@@ -50,7 +55,12 @@ export class Jobs {
     this._rows = new Map();
     /** @type {Job[]} */
     this._jobs = [];
-    this._search = h("input", { type: "search", class: "search", placeholder: "Search by name or id", "aria-label": "Search jobs", oninput: () => this._show() });
+    this._now = 0;
+    this._shown = SHOWN;
+    /** The ended jobs that stand there, by what is shown of them. */
+    this._listed = "";
+    this._more = h("button", { type: "button", onclick: () => this._upTo(this._shown + SHOWN) });
+    this._search = h("input", { type: "search", class: "search", placeholder: "Search by name or id", "aria-label": "Search jobs", oninput: () => this._upTo(SHOWN) });
     this._running = h("tbody");
     this._ended = h("tbody");
     this._body = h("div");
@@ -68,7 +78,8 @@ export class Jobs {
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ended jobs" },
         h("table", {},
           h("thead", {}, h("tr", {}, ...["State", "Job", "Started", "Ended", "Lasted"].map((word) => h("th", { scope: "col", class: { Started: "number wide", Ended: "number", Lasted: "number wide" }[word] ?? "" }, word)))),
-          this._ended)));
+          this._ended)),
+      this._more);
     this.element = h("div", {}, h("div", { class: "head" }, h("h1", {}, "Jobs"), this._search), this._body);
   }
 
@@ -82,11 +93,18 @@ export class Jobs {
     for (const told of history.jobs) {
       const course = this._courses.get(told.id) ?? new Course();
       this._courses.set(told.id, course);
-      course.add(told, history.now);
+      course.add(told);
     }
     this._jobs = overview.jobs;
+    this._now = history.now;
     const there = new Set(this._jobs.map((job) => job.jid));
     for (const jid of [...this._courses.keys()]) if (!there.has(jid)) this._courses.delete(jid);
+    this._show();
+  }
+
+  /** @param {number} shown */
+  _upTo(shown) {
+    this._shown = shown;
     this._show();
   }
 
@@ -100,21 +118,39 @@ export class Jobs {
     }
     const wanted = this._search.value.trim().toLowerCase();
     const found = this._jobs.filter((job) => job.name.toLowerCase().includes(wanted) || job.jid.startsWith(wanted));
-    const [running, ended] = [found.filter((job) => !ENDED.has(job.state)), found.filter((job) => ENDED.has(job.state))];
-    ended.sort((one, other) => other["end-time"] - one["end-time"]);
+    const running = found.filter((job) => !this._hasEnded(job));
+    const ended = found.filter((job) => this._hasEnded(job)).sort((one, other) => endOf(other) - endOf(one));
     fill(this._running, ...running.map((job) => this._row(job).element));
-    fill(this._ended, ...ended.map((job) => this._row(job).element));
+    const listed = ended.slice(0, this._shown);
+    // What has ended stays as it is: a thousand of them are not drawn anew every five seconds.
+    const key = listed.map((job) => `${job.jid} ${job.state} ${endOf(job)} ${job.name}`).join("\n");
+    if (key !== this._listed) fill(this._ended, ...listed.map((job) => this._row(job).element));
+    this._listed = key;
+    this._more.hidden = listed.length === ended.length;
+    say(this._more, `Show ${Math.min(SHOWN, ended.length - listed.length)} more of ${ended.length}`);
     if (found.length === 0) fill(this._body, empty("No job is called so", h("p", {}, "The search looks for a part of the name, or the beginning of the id.")));
-    else fill(this._body, running.length > 0 && this._runningTable, ended.length > 0 && this._endedTable);
+    else this._place(running.length > 0, ended.length > 0);
     const kept = new Set(this._jobs.map((job) => job.jid));
     for (const jid of [...this._rows.keys()]) if (!kept.has(jid)) this._rows.delete(jid);
+  }
+
+  /** Puts in the tables that there are, if others are there. @param {boolean} running @param {boolean} ended */
+  _place(running, ended) {
+    const tables = [...(running ? [this._runningTable] : []), ...(ended ? [this._endedTable] : [])];
+    if (tables.length !== this._body.children.length || tables.some((table, place) => this._body.children[place] !== table)) fill(this._body, ...tables);
+  }
+
+  /** @param {Job} job */
+  _hasEnded(job) {
+    return ENDED.has(job.state) || (job.state === "SUSPENDED" && this._now - job["last-modification"] > SILENT_MS);
   }
 
   /** @param {Job} job */
   _row(job) {
     let row = this._rows.get(job.jid);
-    if (!row || row.ended !== ENDED.has(job.state)) {
-      row = new Row(job);
+    const ended = this._hasEnded(job);
+    if (!row || row.ended !== ended) {
+      row = new Row(job, ended);
       this._rows.set(job.jid, row);
     }
     row.show(job, this._courses.get(job.jid));
@@ -122,11 +158,16 @@ export class Jobs {
   }
 }
 
+/** When a job ended, or fell silent for good. @param {Job} job */
+function endOf(job) {
+  return ENDED.has(job.state) ? job["end-time"] : job["last-modification"];
+}
+
 /** A job's line, which stays the same element as long as the job runs: what is focused stays so. */
 class Row {
-  /** @param {Job} job */
-  constructor(job) {
-    this.ended = ENDED.has(job.state);
+  /** @param {Job} job @param {boolean} ended */
+  constructor(job, ended) {
+    this.ended = ended;
     this._state = h("td");
     this._link = h("a", { href: toJob(job.jid) });
     this._cells = this.ended
@@ -146,7 +187,7 @@ class Row {
     say(this._link, job.name);
     this._link.title = job.name.slice(0, 300);
     const words = this.ended
-      ? [moment(job["start-time"]), moment(job["end-time"]), duration(job.duration)]
+      ? [moment(job["start-time"]), moment(endOf(job)), duration(job["start-time"] < 0 ? null : endOf(job) - job["start-time"])]
       : [duration(job.duration), ...ASKED.map((id) => (job.state === "SUSPENDED" ? NONE : OF_JOB[id]?.format(course?.latest(id)) ?? NONE))];
     this._cells.forEach((cell, place) => say(cell, words[place] ?? NONE));
     if (this.ended) return;
