@@ -53,6 +53,7 @@ class Model:
         executors: Told of executors and tasks.
         starts: Run id → start of runs that hooks which were attached before have told of.
         emission: Of latency markers; None for none.
+        random: Draws the ways of markers.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Model:
         executors: Executors,
         starts: Mapping[str, int] | None = None,
         emission: Emission | None = None,
+        random: Random | None = None,
     ) -> None:
         self.time = SteadyTime()
         self.jobs: OrderedDict[str, Job] = OrderedDict()
@@ -72,7 +74,7 @@ class Model:
         self._executors = executors
         self._starts = dict(starts or {})
         self._emission = emission
-        self._random = Random()  # noqa: S311  it draws the ways of markers, no secrets
+        self._random = random or Random()  # noqa: S311  no secrets
         self._runs: dict[str, Job] = {}
         self._queries: OrderedDict[str, None] = OrderedDict()
         self._executions: dict[int, Execution] = {}

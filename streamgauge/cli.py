@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamgauge.environment import DEFAULT_URL
-from streamgauge.errors import StreamgaugeError
+from streamgauge.errors import ReplayError, StreamgaugeError
 from streamgauge.version import __version__
+
+if TYPE_CHECKING:
+    from collector.run import Run
+    from streamgauge.replay_report import Report
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,6 +47,14 @@ def _look_apart() -> None:
     type=click.IntRange(1),
     help="Series of a page that Prometheus scrapes; what would be more is told less finely.  [default: 250000]",
 )
+@click.option(
+    "--archive",
+    metavar="URL",
+    help="Where ended jobs are kept: a file's path, sqlite:///path, postgresql://user:password@host/database, or none; "
+    "a password is better in STREAMGAUGE_ARCHIVE, which `ps` hides.  [default: a file of this user's]",
+)
+@click.option("--archive-days", type=click.IntRange(1), help="Days that an ended run is kept.  [default: 7]")
+@click.option("--archive-jobs", type=click.IntRange(1), help="Ended runs that are kept at most.  [default: 1000]")
 def serve(**options: object) -> None:
     """Collect from drivers, and serve the Flink REST and Prometheus."""
     _look_apart()
@@ -125,6 +139,161 @@ def demo(host: str, port: int, speed: float | None, prometheus: bool) -> None:
         run(host, port, speed, click.echo, prometheus)
     except StreamgaugeError as error:
         raise click.ClickException(str(error)) from None
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option(
+    "--archive",
+    metavar="URL",
+    help="Where the runs go, a SQLite file's path, sqlite:///… or postgresql://….  [serve's]",
+)
+@click.option("--replace", is_flag=True, help="Write over runs that the archive has already.")
+@click.option("--serve", "serving", is_flag=True, help="Open the page on them; without --archive on them alone.")
+@click.option("--host", help="Address to listen on, with --serve.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Its port, 0 for a free one.  [default: 8081]")
+@click.option(
+    "--json", "as_json", is_flag=True, help="JSON with stable keys, one log a line; null is what is not known."
+)
+def replay(
+    paths: tuple[str, ...],
+    archive: str | None,
+    replace: bool,
+    serving: bool,
+    host: str | None,
+    port: int | None,
+    as_json: bool,
+) -> None:
+    """
+    Bring the jobs of Spark's event logs into the archive, as ended ones.
+
+    PATH is an event log, plain or compressed, a rolled one's folder, a folder of logs, or what Spark itself can read:
+    hdfs://…, s3a://…. It needs no Spark otherwise. What of a log was skipped is told on standard error.
+    A run that the archive has, from its own driver or an earlier replay, stays as it is.
+    """
+    _look_apart()
+    try:
+        from collector.archive import open_archive
+        from collector.segment import run_id
+        from service.config import Config
+        from service.server import serve as run
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed, replay needs it: pip install 'streamgauge[replay]'"
+        ) from None
+    with tempfile.TemporaryDirectory(prefix="streamgauge-", ignore_cleanup_errors=True) as folder:
+        try:
+            if archive is None and serving:
+                archive = (Path(folder) / "archive.db").as_posix()
+            url = Config.read(os.environ).archive if archive is None else archive
+            if url == "none" and not as_json:
+                raise click.ClickException(
+                    "the archive is switched off, so the runs would go nowhere: name one with --archive, or use --serve"
+                )
+            kept = None if url == "none" else open_archive(url)
+
+            def keep(run: Run) -> bool:
+                if kept is None or (not replace and run_id(run.state) in kept.entries.by_run):
+                    return False
+                kept.write(run)
+                return True
+
+            try:
+                read = _replay_all(paths, Path(folder), keep, as_json)
+            finally:
+                if kept is not None:
+                    kept.close()
+            if not read:
+                raise SystemExit(1)
+            if serving:
+                config = Config.read(os.environ, host=host, port=port, archive=url)
+                run(config, lambda address: click.echo(f"Streamgauge listens on {address}", err=as_json))
+        except StreamgaugeError as error:
+            raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+
+def _replay_all(paths: tuple[str, ...], folder: Path, keep: Callable[[Run], bool], as_json: bool) -> int:
+    """Replay whatever is found at `paths`, and `keep` its runs; return how many logs could be read."""
+    from collector.replayed import Replayed, summary
+    from spark_hooks.event_log import find
+    from spark_hooks.hadoop_log import fetch, is_remote
+    from spark_hooks.replay import replay
+    from streamgauge.replay_report import Report
+
+    logs, read = [], 0
+    for number, path in enumerate(paths):
+        with _going_on(ReplayError):
+            copies = [Path(path)]
+            if is_remote(path):
+                place = folder / f"copies-{number}"
+                place.mkdir()
+                copies = fetch(path, place)
+            for each in copies:
+                logs += find(each)
+    for log in logs:
+        runs: list[dict[str, str | int | bool | None]] = []
+
+        def conclude(run: Run, runs: list[dict[str, str | int | bool | None]] = runs) -> None:
+            runs.append({**summary(run), "written": keep(run)})
+
+        into, report = Replayed(conclude), None
+        # Every file is read twice.
+        with _going_on(ReplayError), _progress(2 * log.nbytes, log.name) as advance:
+            told = replay(log, into, advance)
+            into.end()
+            read += 1
+            report = Report(
+                log=log.name,
+                app=told.app.id,
+                spark_version=told.app.spark_version,
+                events=told.events,
+                first_ms=told.first_ms,
+                last_ms=told.last_ms,
+                ended=told.ended,
+                unknown=dict(told.skipped.unknown),
+                unreadable=told.skipped.unreadable,
+                lines=tuple(told.skipped.lines),
+                truncated=told.skipped.truncated,
+                cut=told.cut,
+                faults=told.faults,
+                refused=tuple(into.refused),
+                left_out=into.left_out,
+                runs=tuple(runs),
+            )
+        if report is not None:
+            _tell(report, as_json)
+    return read
+
+
+def _tell(report: Report, as_json: bool) -> None:
+    if as_json:
+        click.echo(report.json())
+        return
+    for line in report.runs_told():
+        click.echo(line)
+    for line in report.skipped_told():
+        click.echo(line, err=True)
+
+
+@contextlib.contextmanager
+def _going_on(error: type[StreamgaugeError]) -> Iterator[None]:
+    """Tell an error and go on: what follows may be read."""
+    try:
+        yield
+    except error as fault:
+        click.echo(f"Error: {fault}", err=True)
+
+
+@contextlib.contextmanager
+def _progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on standard error, on a terminal only; yield what moves it on."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
+        yield bar.update
 
 
 def _reading(command: Callable[..., None]) -> Callable[..., None]:
