@@ -9,12 +9,11 @@ import msgspec
 
 from streamgauge import names
 from streamgauge.overview import Job, Vertex, in_flow_order, known, total
-from streamgauge.wire import ENDED_STATES
+from streamgauge.wire import BROADCAST, ENDED_STATES
 
 RATE_IN = names.NUM_RECORDS_IN + names.PER_SECOND
 RATE_OUT = names.NUM_RECORDS_OUT + names.PER_SECOND
 
-_BROADCAST = "BROADCAST"
 _VERTEX_METRICS = (RATE_IN, RATE_OUT, names.BUSY_TIME, names.BACK_PRESSURED_TIME)
 _LAGS = (names.PENDING_RECORDS, names.FETCH_LAG, names.WATERMARK_LAG)
 _JOB_METRICS = (
@@ -106,7 +105,7 @@ class Detail(msgspec.Struct, frozen=True):
 
     def sources(self) -> set[str]:
         """Return the vertices that read from no other; a broadcast is no stream of records, it only joins one."""
-        return {node.id for node in self.plan.nodes if all(edge.ship_strategy == _BROADCAST for edge in node.inputs)}
+        return {node.id for node in self.plan.nodes if all(edge.ship_strategy == BROADCAST for edge in node.inputs)}
 
     def sinks(self) -> set[str]:
         """Return the vertices that no other reads from."""

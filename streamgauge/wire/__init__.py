@@ -17,7 +17,7 @@ from streamgauge.wire.frame import (
     Job,
     JobState,
 )
-from streamgauge.wire.graph import Edge, Operator, Plan, Vertex
+from streamgauge.wire.graph import BROADCAST, Edge, Operator, Plan, Vertex
 from streamgauge.wire.latencies import Buckets, Latency, LatencyGranularity, LatencyHistogram
 from streamgauge.wire.taps import Distribution, Tap
 from streamgauge.wire.vertices import (
@@ -31,6 +31,7 @@ from streamgauge.wire.vertices import (
 )
 
 __all__ = [
+    "BROADCAST",
     "CONTENT_TYPE",
     "ENDED_STATES",
     "FAILURES",

@@ -22,13 +22,17 @@ class Operator(msgspec.Struct, frozen=True):
     description: str
 
 
+BROADCAST = "BROADCAST"
+"""The ship strategy of what is sent whole to every reader: it joins a stream of records, and is none."""
+
+
 class Edge(msgspec.Struct, frozen=True):
     """
     An exchange that a vertex reads.
 
     Args:
         source: Id of the vertex that writes it.
-        ship_strategy: HASH, RANGE, REBALANCE, GLOBAL or BROADCAST.
+        ship_strategy: HASH, RANGE, REBALANCE, GLOBAL, CUSTOM or BROADCAST.
         description: Spark's description of the exchange, redacted.
     """
 
@@ -45,7 +49,7 @@ class Vertex(msgspec.Struct, frozen=True):
         id: 32 hex digits, deterministic.
         name: Its operators' names from source to sink, joined by ' -> '.
         operators: From source to sink.
-        inputs: Exchanges read, in the plan's order; none for a source vertex.
+        inputs: Exchanges read, in the plan's order; of a vertex that begins with a source none but broadcasts.
         current: Whether the query's latest plan has it.
     """
 

@@ -36,7 +36,7 @@ export function byteRate(value) {
   return known(value) ? `${bytes(value)}/s` : NONE;
 }
 
-/** @type {Format} Milliseconds: "850 ms", "12.3 s", "4 min 5 s", "2 h 3 min", "5 d 7 h". */
+/** @type {Format} Milliseconds: "850 ms", "12.3 s", "4 min 5 s", "2 h 3 min", "5 d 7 h", "5034 d". */
 export function duration(value) {
   if (!known(value)) return NONE;
   const sign = value < 0 ? "-" : "";
@@ -46,6 +46,8 @@ export function duration(value) {
   const units = /** @type {[number, string][]} */ ([[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"], [1000, "s"]]);
   const first = units.findIndex(([unit]) => ms >= unit);
   const [unit, word] = units[first] ?? [1000, "s"];
+  // Of a replayed past the hours say nothing.
+  if (ms >= 100 * unit && word === "d") return `${sign}${Math.floor(ms / unit)} d`;
   const [next, nextWord] = units[first + 1] ?? [1000, "s"];
   const rest = Math.floor((ms % unit) / next);
   return `${sign}${Math.floor(ms / unit)} ${word}${rest ? ` ${rest} ${nextWord}` : ""}`;

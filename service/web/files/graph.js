@@ -6,7 +6,7 @@ import { OF_VERTEX, promql } from "./figures.js";
 import { count, msPerSecond, NONE, rate } from "./format.js";
 import { asked } from "./history.js";
 import { ENDED } from "./parts.js";
-import { descriptions } from "./plan.js";
+import { operators } from "./plan.js";
 import { getIfThere } from "./rest.js";
 import { toVertex } from "./route.js";
 
@@ -154,7 +154,7 @@ export class Graph {
     const nodes = new Map(detail.plan.nodes.map((node) => [node.id, node]));
     const graph = new dagre.graphlib.Graph({ multigraph: true });
     graph.setGraph({ rankdir: NARROW.matches ? "TB" : "LR", nodesep: 24, edgesep: 16, ranksep: NARROW.matches ? 36 : 56, marginx: 8, marginy: 8 });
-    this._boxes = new Map(detail.vertices.map((vertex) => [vertex.id, new Box(this._jid, vertex, descriptions(nodes.get(vertex.id)?.description ?? ""))]));
+    this._boxes = new Map(detail.vertices.map((vertex) => [vertex.id, new Box(this._jid, vertex, operators(vertex.name, nodes.get(vertex.id)?.description ?? ""))]));
     for (const [id, box] of this._boxes) graph.setNode(id, { width: WIDTH, height: box.height });
     /** @type {{source: string, target: string, name: string, strategy: string}[]} */
     const edges = [];
@@ -235,12 +235,12 @@ class Box {
   /**
    * @param {string} jid
    * @param {import("./job.js").JobVertex} vertex
-   * @param {string[]} operators
+   * @param {import("./plan.js").Operator[]} operators
    */
   constructor(jid, vertex, operators) {
     this.x = this.y = 0;
     this._label = "";
-    const full = operators.length ? operators : [vertex.name];
+    const full = operators.length ? operators.map(({ name, description }) => name ?? description) : [vertex.name];
     const shown = full.length > LINES ? [...full.slice(0, LINES - 1), `… ${full.length - LINES + 1} more`] : full;
     const under = PAD + LINE * (shown.length + 1);
     this.height = under + 4 * LINE + PAD + 2;
@@ -250,7 +250,7 @@ class Box {
     this._bars = PARTS.map(([, , name]) => s("rect", { class: name, y: under + LINE + 6, height: 8, width: 0 }));
     this._words = [line(under + 3 * LINE - 2, "figures"), line(under + 4 * LINE - 2, "figures")];
     this.element = s("a", { class: "vertex", href: toVertex(jid, vertex.id), "data-vertex": vertex.id },
-      s("title", {}, full.join("\n")),
+      s("title", {}, operators.map(({ description }) => description).join("\n") || vertex.name),
       s("rect", { class: "box", width: WIDTH, height: this.height, rx: 8 }),
       // An inner picture cuts off what is too long.
       s("svg", { x: PAD, width: WIDTH - 2 * PAD, height: this.height },

@@ -314,7 +314,7 @@ class Head {
     }
     const late = course.latest("numLateRecordsDroppedPerSecond") ?? 0;
     for (const [id, { set }] of this._tiles) {
-      const bad = id === "numLateRecordsDroppedPerSecond" ? late > 0 : id === "backlogRows" && detail.streamgauge.backlogged === true;
+      const bad = id === "numLateRecordsDroppedPerSecond" ? late > 0 : id === "backlogRows" && detail.streamgauge.backlogged === true && (course.latest(id) ?? 0) > 0;
       set(OF_JOB[id]?.format(course.latest(id)) ?? NONE, bad);
     }
     this._tiled.classList.toggle("then", detail.state === "SUSPENDED");

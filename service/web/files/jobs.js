@@ -17,7 +17,7 @@ const COLUMNS = [
   ["watermarkLag", true],
   ["backlogRows", true],
   ["latency.p99", false],
-  ["backPressuredTimeMsPerSecond.max", true],
+  ["backPressuredTimeMsPerSecond.max", false],
 ];
 const ASKED = COLUMNS.map(([id]) => id);
 const HISTORY = "/jobs/history";

@@ -5,13 +5,13 @@ import { fill, h, say } from "./dom.js";
 import { bytes, count, duration, NONE, rate } from "./format.js";
 import { DistributionTable, label, p99, scrolling } from "./heat.js";
 import { empty } from "./parts.js";
-import { descriptions } from "./plan.js";
+import { operators } from "./plan.js";
 import { get } from "./rest.js";
 
 /** @typedef {import("./vertex.js").Told} Told */
 /** @typedef {import("./vertex.js").Tab} Tab */
 /** @typedef {{name: string, type: string, value: string}} Accumulator */
-/** @typedef {{name: string | null, description: string}} Operator */
+/** @typedef {import("./plan.js").Operator} Operator */
 
 /** Metric, words, format, family of /metrics where it has one. @type {[string, string, import("./format.js").Format, string?][]} */
 const FIGURES = [
@@ -27,15 +27,6 @@ const EXCHANGES = "Exchange";
 /** A name as it stands in a metric's id; as `names.filtered` of the hooks. @param {string} name */
 function filtered(name) {
   return name.replace(/[ .:,]/g, "_");
-}
-
-/** @param {Told} told @returns {Operator[]} */
-function operators(told) {
-  const texts = descriptions(told.description);
-  const names = told.name.split(" -> ");
-  // A chain that is too long for a name is cut, and then nobody knows whose the last names are.
-  if (names.length === texts.length) return texts.map((description, place) => ({ name: names[place] ?? null, description }));
-  return texts.map((description, place) => ({ name: place < names.length - 1 && names.length < texts.length ? names[place] ?? null : null, description }));
 }
 
 /**
@@ -69,7 +60,7 @@ export class Operators {
   /** @param {AbortSignal} signal @param {Told} told */
   async refresh(signal, told) {
     const [accumulators, ids] = await Promise.all([get(`${this._path}/accumulators`, signal), get(`${this._path}/subtasks/metrics`, signal)]);
-    const found = operators(told);
+    const found = operators(told.name, told.description);
     const there = new Set(ids.map((/** @type {{id: string}} */ each) => each.id));
     const asked = found.flatMap(({ name }) => (name === null ? [] : FIGURES.map(([metric]) => `${filtered(name)}.${metric}`))).filter((id) => there.has(id));
     const sums = await this._sums([...new Set(asked)], signal);

@@ -10,7 +10,7 @@ import pytest
 from collector.arrivals import Arrived
 from collector.histogram import histogram
 from collector.readings import JOB_FIGURES, VERTEX_FIGURES, read_job, read_vertex
-from streamgauge import names
+from streamgauge import names, wire
 
 SOURCE, SINK = "a" * 32, "b" * 32
 IN = names.NUM_RECORDS_IN + names.PER_SECOND
@@ -77,7 +77,7 @@ def test_every_figure_of_a_vertex_can_be_read(states: Any, arrived: Arrived) -> 
 def test_a_job_is_read_from_its_metrics_and_its_ends(states: Any, arrived: Arrived) -> None:
     """Records of sources in, of sinks out; the greatest share and lag, sums of what waits."""
     source = states.vertex(id=SOURCE)
-    sink = states.vertex(id=SINK, inputs=("an edge",), feeds=False)
+    sink = states.vertex(id=SINK, inputs=(wire.Edge(SOURCE, "HASH", ""),), feeds=False)
     metrics = {names.BACKLOGGED: True, names.BACKLOG_ROWS: 12, names.KEEP_UP_RATIO: 0.5, names.UPTIME: 3}
     told = {
         SOURCE: {IN: 10.0, OUT: 5.0, f"{names.BUSY_TIME}.max": 1.0, names.PENDING_RECORDS: 4.0},
@@ -103,6 +103,17 @@ def test_a_job_is_read_from_its_metrics_and_its_ends(states: Any, arrived: Arriv
         names.NUM_STATE_ROWS: 3.0,
     }
     assert set(found) <= set(JOB_FIGURES)
+
+
+def test_a_source_that_a_broadcast_joins_is_a_source(states: Any) -> None:
+    """What both of them read came in; what one handed to the other did not come in twice."""
+    small = states.vertex(id=SOURCE)
+    large = states.vertex(id="d" * 32, inputs=(wire.Edge(SOURCE, wire.BROADCAST, ""),))
+    sink = states.vertex(
+        id=SINK, inputs=(wire.Edge("d" * 32, "HASH", ""), wire.Edge(SOURCE, wire.BROADCAST, "")), feeds=False
+    )
+    told = {SOURCE: {IN: 8.0, OUT: 8.0}, "d" * 32: {IN: 147.0, OUT: 59.0}, SINK: {IN: 59.0, OUT: 54.0}}
+    assert read_job(states.job(small, large, sink), told, None) == {IN: 155.0, OUT: 54.0}
 
 
 def test_what_is_not_known_is_absent(states: Any) -> None:
