@@ -13,7 +13,6 @@ from collector.arrivals import Arrived
 from collector.histogram import Histogram
 from collector.store import Column, JobState, VertexState
 from streamgauge import names
-from streamgauge.wire import BROADCAST
 
 Floats = npt.NDArray[np.float64]
 _Reading = Callable[[Floats], float]
@@ -138,7 +137,7 @@ def read_job(state: JobState, vertices: Mapping[str, Mapping[str, float]], arriv
     """
     found: dict[str, float] = {}
     ends = {
-        _RECORDS_IN: [read for vertex, read in vertices.items() if _is_source(state.vertices[vertex])],
+        _RECORDS_IN: [read for vertex, read in vertices.items() if state.vertices[vertex].vertex.is_source],
         _RECORDS_OUT: [read for vertex, read in vertices.items() if not state.vertices[vertex].feeds],
     }
     for figure, reads in ends.items():
@@ -150,11 +149,6 @@ def read_job(state: JobState, vertices: Mapping[str, Mapping[str, float]], arriv
     for figure, made in _OF_ALL.items():
         _gather(found, figure, made, vertices.values())
     return found | _latencies(arrived)
-
-
-def _is_source(vertex: VertexState) -> bool:
-    # A broadcast is no stream of records, it only joins one.
-    return all(edge.ship_strategy == BROADCAST for edge in vertex.vertex.inputs)
 
 
 def _put(found: dict[str, float], figure: str, made: _Reading, told: Iterable[Column | None]) -> None:

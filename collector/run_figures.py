@@ -154,12 +154,12 @@ def of_job(run: Run, now_ms: int) -> dict[str, Readings]:
     """
     Return what is known of a run as a whole, by JOB_KINDS and `phase_kind`; what is unknown is absent. Any thread.
 
-    Records in are those of vertices that read no other vertex, records out and latencies of those that no other reads;
+    Records in are those of vertices that begin with a source, records out and latencies of those that no other reads;
     what else vertices have is summed over all of them.
     """
     state, lasted_ms = run.state, duration_ms(run, now_ms)
     vertices = list(state.vertices.values())
-    sources = [vertex for vertex in vertices if not vertex.vertex.inputs]
+    sources = [vertex for vertex in vertices if vertex.vertex.is_source]
     sinks = [vertex for vertex in vertices if not vertex.feeds]
     course = _own(run, run.course)
     found: dict[str, Readings] = _shared(vertices, sources, sinks, lasted_ms, course)

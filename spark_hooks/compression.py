@@ -105,10 +105,8 @@ def _take(file: Readable, count: int, what: str) -> bytes:
     return found
 
 
-# ---- Zstandard. Source: RFC 8878, 3.1.1
-
-
 def _zstd(file: Readable) -> Iterator[bytes]:
+    """Yield zstd frames' content. Source: RFC 8878, 3.1.1."""
     cramjam = _cramjam()
     while magic := file.read(4):
         if magic != _ZSTD_MAGIC:
@@ -176,10 +174,8 @@ def _zstd_content(cramjam: ModuleType, frame: bytearray) -> Iterator[bytes]:
         raise CutOff(f"a zstd frame cannot be read: {error}") from error
 
 
-# ---- LZ4, in blocks. Source: lz4-java, LZ4BlockOutputStream
-
-
 def _lz4(file: Readable) -> Iterator[bytes]:
+    """Yield LZ4 blocks' content. Source: lz4-java, `LZ4BlockOutputStream`."""
     cramjam = _cramjam()
     while magic := file.read(8):
         if magic != _LZ4_MAGIC:
@@ -204,10 +200,8 @@ def _lz4(file: Readable) -> Iterator[bytes]:
             raise CutOff(f"an LZ4 block cannot be read: {error}") from error
 
 
-# ---- Snappy. Source: snappy-java, SnappyOutputStream
-
-
 def _snappy(file: Readable) -> Iterator[bytes]:
+    """Yield Snappy blocks' content. Source: snappy-java, `SnappyOutputStream`."""
     cramjam = _cramjam()
     _take(file, 16, "the header")
     while length := file.read(4):
@@ -224,10 +218,8 @@ def _snappy(file: Readable) -> Iterator[bytes]:
             raise CutOff(f"a snappy block cannot be read: {error}") from error
 
 
-# ---- LZF. Source: ning compress-lzf, LZFChunk and VanillaChunkDecoder
-
-
 def _lzf(file: Readable) -> Iterator[bytes]:
+    """Yield LZF chunks' content. Source: ning compress-lzf, `LZFChunk`, `VanillaChunkDecoder`."""
     while magic := file.read(2):
         if magic != _LZF_MAGIC:
             raise CutOff(

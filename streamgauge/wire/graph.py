@@ -59,6 +59,11 @@ class Vertex(msgspec.Struct, frozen=True):
     inputs: tuple[Edge, ...]
     current: bool = True
 
+    @property
+    def is_source(self) -> bool:
+        """Whether it begins with a source: what it reads of other vertices only joins that."""
+        return all(edge.ship_strategy == BROADCAST for edge in self.inputs)
+
 
 class Plan(msgspec.Struct, frozen=True):
     """A job's graph: every vertex that any of its plans had, sources first."""

@@ -237,11 +237,12 @@ def test_what_was_sampled_before_the_run_is_of_another(make: Any) -> None:
 
 
 def test_records_of_a_job_are_those_of_its_ends(make: Any) -> None:
-    """What goes from one vertex to another is not counted twice."""
+    """What goes from one vertex to another is not counted twice; a source that a broadcast joins is a source."""
     both = {names.NUM_RECORDS_IN: (5, 5), names.NUM_RECORDS_OUT: (2, 2)}
     inner = make.vertex("b", "Sink", columns=both, inputs=(wire.Edge(key("a"), "HASH", ""),), feeds=False)
-    told = compare(*[make.run(make.vertex("a", "Scan", columns=both), inner)] * 2, NOW_MS)
-    assert (job(told, names.NUM_RECORDS_IN).after, job(told, names.NUM_RECORDS_OUT).after) == (10, 4)
+    joined = make.vertex("c", "Scan", columns=both, inputs=(wire.Edge(key("a"), wire.BROADCAST, ""),))
+    told = compare(*[make.run(make.vertex("a", "Scan", columns=both), joined, inner)] * 2, NOW_MS)
+    assert (job(told, names.NUM_RECORDS_IN).after, job(told, names.NUM_RECORDS_OUT).after) == (20, 4)
 
 
 def test_latencies_are_those_at_the_last_operator_of_all_sources(make: Any) -> None:
