@@ -94,10 +94,12 @@ def test_the_users_packages_win_wherever_they_are(plain: Environment) -> None:
 
 
 def test_the_command_says_what_is_missing(plain: Environment) -> None:
-    """The service is an extra; its packages are there, FastAPI is not."""
+    """The service is an extra; its packages are there, what they need is not."""
     done = run(plain.command, "serve")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "Error: uvicorn is not installed, the service needs it: pip install 'streamgauge[service]'\n"
+    assert done.stderr == (
+        "Error: platformdirs is not installed, the service needs it: pip install 'streamgauge[service]'\n"
+    )
 
 
 def test_the_wheels_service_serves(plain: Environment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,14 +195,14 @@ def test_a_change_is_logged_once(held: Any, states: Any, caplog: pytest.LogCaptu
     for _ in range(3):
         scraped.told(held, "subtask")
         scraped.told(held, "operator")
-    assert [record.message for record in caplog.records] == [
+    assert caplog.messages == [
         f"/metrics would have more than {sizes(held)['subtask'] - 1} series by subtask and is told by operator: raise "
         "--metrics-max-series, or ask for granularity=operator"
     ]
     assert scraped.figure("streamgauge_scrapes_coarsened_total") == 3
     scraped.told(states.snapshot(), "subtask")
     scraped.told(states.snapshot(), "subtask")
-    assert [record.message for record in caplog.records][1:] == ["/metrics is told by subtask again"]
+    assert caplog.messages[1:] == ["/metrics is told by subtask again"]
 
 
 def test_the_setting_is_that_of_both_pages(store: MetricStore, clock: ManualClock) -> None:
