@@ -13,14 +13,24 @@ const GAP_MS = 12_500;
 const SHORT_MS = 3 * 60_000;
 const COLOURS = ["--series-1", "--series-2", "--series-3", "--series-4", "--series-5"];
 
+/** Of the theme, by name: to ask for one in the middle of a refresh has the browser style all that has changed. @type {Map<string, string>} */
+const colours = new Map();
+
 /** @param {string} name @returns {string} */
 function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const held = colours.get(name);
+  if (held) return held;
+  const found = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  colours.set(name, found);
+  return found;
 }
 
 /** All charts that are there: a new theme draws them anew. @type {Set<TimeChart>} */
 const drawn = new Set();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach((chart) => chart.redraw()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  colours.clear();
+  drawn.forEach((chart) => chart.redraw());
+});
 
 /** Some figures of one kind over the last 15 minutes, with their latest values in words. */
 export class TimeChart {

@@ -50,6 +50,8 @@ export class Graph {
     this._signal = undefined;
     this._laid = "";
     this._natural = { width: 0, height: 0 };
+    // As events tell: to ask for it in the middle of a refresh has the browser lay out all that has changed.
+    this._window = { left: 0, top: 0, width: 0, height: 0 };
     this._svg = s("svg", { class: "plan", role: "group", "aria-label": "Vertices, from the sources to the sinks" });
     this._region = h("div", { class: "planned", tabindex: "0", role: "region", "aria-label": "Graph; scroll to see all of it" }, this._svg);
     this._body = h("tbody");
@@ -65,11 +67,16 @@ export class Graph {
       this._empty, this._region, this._table);
     this._closed = new AbortController();
     NARROW.addEventListener("change", () => this._show(), { signal: this._closed.signal });
-    this._resized = new ResizeObserver(() => this._fit());
+    this._resized = new ResizeObserver(([seen]) => {
+      if (seen) Object.assign(this._window, { width: seen.contentRect.width, height: seen.contentRect.height });
+      this._fit();
+      this._more();
+    });
     this._resized.observe(this._region);
     /** @type {number | undefined} */
     this._settling = undefined;
     this._region.addEventListener("scroll", () => {
+      Object.assign(this._window, { left: this._region.scrollLeft, top: this._region.scrollTop });
       clearTimeout(this._settling);
       this._settling = window.setTimeout(() => this._more(), SETTLED_MS);
     }, { passive: true });
@@ -125,10 +132,10 @@ export class Graph {
   /** @returns {string[]} */
   _inSight() {
     if (this._table.open) return [...this._boxes.keys()];
-    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this._region;
+    const { left, top, width, height: depth } = this._window;
     const scale = this._scale();
     return [...this._boxes].filter(([, { x, y, height }]) =>
-      (x + WIDTH) * scale >= scrollLeft && x * scale <= scrollLeft + clientWidth && (y + height) * scale >= scrollTop && y * scale <= scrollTop + clientHeight,
+      (x + WIDTH) * scale >= left && x * scale <= left + width && (y + height) * scale >= top && y * scale <= top + depth,
     ).map(([id]) => id);
   }
 
@@ -192,7 +199,7 @@ export class Graph {
   }
 
   _scale() {
-    const room = this._region.clientWidth;
+    const room = this._window.width;
     return room && this._natural.width ? Math.min(1, Math.max(LEAST_SCALE, room / this._natural.width)) : 1;
   }
 

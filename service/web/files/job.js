@@ -178,7 +178,7 @@ export class Job {
     await Promise.all([
       this._head.refresh(detail, this._course, numbers(restarts)[RESTARTS], signal),
       this._pane()?.refresh(detail, this._course, signal),
-      this._drawer?.refresh(signal),
+      this._drawer?.refresh(signal, detail),
     ]);
   }
 

@@ -7,7 +7,6 @@ import { Latency } from "./heat.js";
 import { Course, update } from "./history.js";
 import { Operators, Timers } from "./operators.js";
 import { badge, empty } from "./parts.js";
-import { getIfThere } from "./rest.js";
 import { toJob, toVertex } from "./route.js";
 import { Splits, Subtasks } from "./subtasks.js";
 
@@ -66,15 +65,13 @@ export class Vertex {
     fill(this._place, this._open().element);
   }
 
-  /** @param {AbortSignal} signal */
-  async refresh(signal) {
+  /** @param {AbortSignal} signal @param {import("./job.js").Detail} job  Whose vertex it is. */
+  async refresh(signal, job) {
     if (!this._focused && this.element.isConnected) {
       this._focused = true;
       this.element.focus({ preventScroll: true });
     }
-    const job = await getIfThere(`/jobs/${this._jid}`, signal);
-    if (this._over.signal.aborted) return;
-    const found = job?.vertices.find((/** @type {Told} */ vertex) => vertex.id === this._id);
+    const found = job.vertices.find((vertex) => vertex.id === this._id);
     if (!found) {
       say(this._name, "No such vertex");
       fill(this._place, empty("The job has no vertex of this id",
@@ -88,7 +85,7 @@ export class Vertex {
       this._shownStatus = found.status;
       fill(this._status, badge(found.status));
     }
-    const node = job.plan.nodes.find((/** @type {{id: string}} */ each) => each.id === this._id);
+    const node = job.plan.nodes.find((each) => each.id === this._id);
     const open = this._open();
     if (open.element.parentNode !== this._place) fill(this._place, open.element);
     await open.refresh(signal, { ...found, description: node?.description ?? "" });
