@@ -15,6 +15,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    Delete,
     Dialect,
     Engine,
     Integer,
@@ -101,7 +102,8 @@ class KeepArchived:
 
     Args:
         days: At least 1.
-        runs: The latest written; at least 1.
+        runs: The latest written of queries, and as many of batch executions, so that a driver with many small SQL
+            executions does not push queries out; at least 1.
 
     Raises:
         ValueError: one of them is less.
@@ -290,17 +292,10 @@ class Archive:
             ArchiveAway: see the class.
         """
         oldest_ms = self._clock.now_ms() - self._keep.days * _DAY_MS
-        beyond = (
-            select(RUNS.c.jid, RUNS.c.run)
-            .order_by(RUNS.c.archived_ms.desc(), RUNS.c.start_ms.desc(), RUNS.c.run)
-            .offset(self._keep.runs)
-            .subquery()
-        )
         with self._asked(probing=True, immediate=True) as connection:
             gone = connection.execute(delete(RUNS).where(RUNS.c.archived_ms < oldest_ms)).rowcount
-            gone += connection.execute(
-                delete(RUNS).where(tuple_(RUNS.c.jid, RUNS.c.run).in_(select(beyond.c.jid, beyond.c.run)))
-            ).rowcount
+            for kind in ("STREAMING", "BATCH"):
+                gone += connection.execute(self._beyond(kind)).rowcount
             if connection.dialect.name == "sqlite":
                 # Python takes one step of a statement without columns, and a step gives back one page.
                 cursor = connection.connection.cursor()
@@ -312,6 +307,17 @@ class Archive:
         if gone:
             self.refresh()
         return gone
+
+    def _beyond(self, kind: str) -> Delete:
+        """Return what deletes the runs of a kind that are too many: the first written go."""
+        beyond = (
+            select(RUNS.c.jid, RUNS.c.run)
+            .where(RUNS.c.type == kind)
+            .order_by(RUNS.c.archived_ms.desc(), RUNS.c.start_ms.desc(), RUNS.c.run)
+            .offset(self._keep.runs)
+            .subquery()
+        )
+        return delete(RUNS).where(tuple_(RUNS.c.jid, RUNS.c.run).in_(select(beyond.c.jid, beyond.c.run)))
 
     def close(self) -> None:
         """Let go of the database; nothing may be asked afterwards."""

@@ -66,8 +66,8 @@ class Config:
     |                   |                           |            | postgresql://user:password@host/database,   |
     |                   |                           |            | or none; see `default_archive`              |
     | `--archive-days`  | STREAMGAUGE_ARCHIVE_DAYS  | 7          | Days that an ended run is kept there        |
-    | `--archive-jobs`  | STREAMGAUGE_ARCHIVE_JOBS  | 1000       | Ended runs that are kept at most, the       |
-    |                   |                           |            | latest written                              |
+    | `--archive-jobs`  | STREAMGAUGE_ARCHIVE_JOBS  | 1000       | Ended runs of queries that are kept at      |
+    |                   |                           |            | most, and as many of batch executions       |
 
     Beyond loopback a push token is needed, for anyone who can reach the port could write; `--insecure` says that
     this is meant. See `service.doors` for which Host headers are answered.

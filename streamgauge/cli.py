@@ -54,7 +54,11 @@ def _look_apart() -> None:
     "a password is better in STREAMGAUGE_ARCHIVE, which `ps` hides.  [default: a file of this user's]",
 )
 @click.option("--archive-days", type=click.IntRange(1), help="Days that an ended run is kept.  [default: 7]")
-@click.option("--archive-jobs", type=click.IntRange(1), help="Ended runs that are kept at most.  [default: 1000]")
+@click.option(
+    "--archive-jobs",
+    type=click.IntRange(1),
+    help="Ended runs of queries that are kept at most, and as many of batch executions.  [default: 1000]",
+)
 def serve(**options: object) -> None:
     """Collect from drivers, and serve the Flink REST and Prometheus."""
     _look_apart()

@@ -158,6 +158,24 @@ def test_retention_is_by_age_and_by_number(new: Opener, run: Any, clock: ManualC
     assert (archive.retain(), len(archive.entries), archive.retain()) == (5, 3, 0)
 
 
+def test_batch_executions_do_not_push_queries_out(new: Opener, run: Any, frames: Any, clock: ManualClock) -> None:
+    """A driver's thousand small SQL executions leave the query there that died before them."""
+    archive = new(runs=2)
+    told = run("a" * 32)
+    archive.write(told)
+    for number in range(5):
+        clock.advance(1_000)
+        one = run(f"{number:032x}", start_ms=number)
+        batch = msgspec.structs.replace(one.state.job, type="BATCH")
+        archive.write(replace(one, state=replace(one.state, job=batch)))
+    assert archive.retain() == 3
+    assert {entry.jid: entry.type for entry in archive.entries.jobs} == {
+        "a" * 32: "STREAMING",
+        f"{3:032x}": "BATCH",
+        f"{4:032x}": "BATCH",
+    }
+
+
 def test_sqlite_gives_space_back(tmp_path: Path, clock: ManualClock, run: Any, frames: Any) -> None:
     """A file that once was large does not stay so."""
     path = tmp_path / "a.db"
