@@ -13,7 +13,7 @@ import msgspec
 from collector.archive import Archive
 from collector.history import History
 from collector.retention import Keep
-from collector.run import Run, VertexCourse
+from collector.run import Run
 from collector.segment import Entry, Segment, pack
 from collector.store import AppState, Departure, JobState, MetricStore, Snapshot
 from collector.succession import resumed
@@ -248,17 +248,9 @@ class Archiving:
     def _pack(self, state: JobState, app: AppState | None, until_ms: int | None = None) -> None:
         jid = state.job.jid
         self._packed[jid] = state
-        course = self._history.job(jid)
-        vertices = {
-            vertex: VertexCourse(self._history.vertex(jid, vertex), self._history.heat(jid, vertex))
-            for vertex in state.vertices
-        }
-        if until_ms is not None:
-            # What came later is of the run that took its place.
-            course = None if course is None else course.until(until_ms)
-            vertices = {vertex: _until(one, until_ms) for vertex, one in vertices.items()}
+        run = Run.of(state, app, self._history)
         try:
-            segment = pack(Run(state, app, course, vertices), self._clock.now_ms())
+            segment = pack(run if until_ms is None else run.until(until_ms), self._clock.now_ms())
         except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
             self._give_up(1, f"job {jid} cannot be written down ({error})")
             return
@@ -355,10 +347,3 @@ class Archiving:
 def _age_ms(entry: Entry, now_ms: int) -> int:
     """Return how long ago a run ended; a clock that was set back does not make it end in the future."""
     return max(0, now_ms - (entry.end_ms if entry.end_ms >= 0 else entry.modified_ms))
-
-
-def _until(one: VertexCourse, time_ms: int) -> VertexCourse:
-    return VertexCourse(
-        None if one.figures is None else one.figures.until(time_ms),
-        None if one.heat is None else one.heat.until(time_ms),
-    )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 
-from collector.history import Course, Heat, History
+from collector.history import History
 from collector.ingest import Ingest
 from collector.limits import Limits
 from collector.liveness import SILENT_EXTRA_MS, SILENT_INTERVALS, Liveness
 from collector.retention import Keep, Retention
-from collector.run import Run, VertexCourse
-from collector.store import AppState, JobState, MetricStore
+from collector.run import Run
+from collector.store import JobState, MetricStore
 from streamgauge import codec, names, wire
 from streamgauge.clock import ManualClock
 from streamgauge.errors import CollectorError
@@ -94,7 +94,7 @@ class Replayed:
         if self._concluded.get(state.job.jid) == state.attempt:
             return
         self._concluded[state.job.jid] = state.attempt
-        run = self._run(state)
+        run = Run.of(state, self._store.snapshot().apps.get(state.app.id), self._history)
         if state.job.type == "STREAMING":
             self._conclude(run)
             return
@@ -102,23 +102,6 @@ class Replayed:
         if len(self._batches) > BATCHES:
             self._batches.popleft()
             self.left_out += 1
-
-    def _run(self, state: JobState) -> Run:
-        jid = state.job.jid
-        app: AppState | None = self._store.snapshot().apps.get(state.app.id)
-        return Run(
-            state=state,
-            app=app,
-            course=self._history.job(jid),
-            vertices=dict(self._courses(jid, state.vertices)),
-        )
-
-    def _courses(self, jid: str, vertices: Mapping[str, object]) -> Iterator[tuple[str, VertexCourse]]:
-        for vertex in vertices:
-            figures: Course | None = self._history.vertex(jid, vertex)
-            heat: Heat | None = self._history.heat(jid, vertex)
-            if figures is not None or heat is not None:
-                yield vertex, VertexCourse(figures, heat)
 
 
 def summary(run: Run) -> dict[str, str | int | None]:

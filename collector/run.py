@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from collector.history import Course, Heat
+from collector.history import Course, Heat, History
 from collector.store import AppState, JobState
 
 
@@ -21,6 +21,13 @@ class VertexCourse:
 
     figures: Course | None = None
     heat: Heat | None = None
+
+    def until(self, time_ms: int) -> VertexCourse:
+        """Return what was sampled up to a wall time."""
+        return VertexCourse(
+            None if self.figures is None else self.figures.until(time_ms),
+            None if self.heat is None else self.heat.until(time_ms),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +48,19 @@ class Run:
     app: AppState | None = None
     course: Course | None = None
     vertices: Mapping[str, VertexCourse] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: JobState, app: AppState | None, history: History) -> Run:
+        """Return a job as it is held, with what `history` has of it."""
+        jid = state.job.jid
+        vertices = {
+            vertex: VertexCourse(history.vertex(jid, vertex), history.heat(jid, vertex)) for vertex in state.vertices
+        }
+        return cls(state, app, history.job(jid), vertices)
+
+    def until(self, time_ms: int) -> Run:
+        """Return it with what was sampled up to a wall time: what came later is of the run that took its place."""
+        course = None if self.course is None else self.course.until(time_ms)
+        return replace(
+            self, course=course, vertices={vertex: one.until(time_ms) for vertex, one in self.vertices.items()}
+        )

@@ -239,7 +239,7 @@ class Query:
         asked = self.path["jobid"] if wanted is None else wanted
         state = live(self.snapshot, asked)
         if state is not None:
-            return self._live_run(state)
+            return Run.of(state, self.snapshot.apps.get(state.app.id), self.history)
         found = None if self.archive is None else self.archive.read(asked)
         if found is None:
             raise UnknownJob(asked)
@@ -309,18 +309,6 @@ class Query:
         }
         of_it = [each for each in self.entries if each.application in names]
         return max(of_it, key=lambda entry: entry.archived_ms).run if of_it else None
-
-    def _live_run(self, state: JobState) -> Run:
-        jid = state.job.jid
-        return Run(
-            state,
-            self.snapshot.apps.get(state.app.id),
-            self.history.job(jid),
-            {
-                vertex: VertexCourse(self.history.vertex(jid, vertex), self.history.heat(jid, vertex))
-                for vertex in state.vertices
-            },
-        )
 
     def course(self, since_ms: int | None) -> Course | None:
         """Return the course of the path's job, of what was sampled after `since_ms`; as `History.job`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -11,8 +10,8 @@ from collector.archive import Archive
 from collector.history import SAMPLE_INTERVAL_MS, History
 from collector.ingest import Ingest
 from collector.limits import Limits
-from collector.run import Run, VertexCourse
-from collector.store import JobState, MetricStore
+from collector.run import Run
+from collector.store import MetricStore
 from streamgauge import codec, wire
 from streamgauge.clock import ManualClock
 from tests.page.driver import ENDED, HEALTHY, HOUR_MS, ORDERS, WRITE, Driver, operator
@@ -52,16 +51,7 @@ def write(archive: Archive, now_ms: int) -> None:
         state = snapshot.jobs[jid]
         if jid == LOST:
             state = replace(state, state="SUSPENDED", modified_ms=end_ms + 20_000)
-        archive.write(run(state, snapshot.apps[state.app.id], history))
-
-
-def run(state: JobState, app: Any, history: History) -> Run:
-    """Return what is held of a job as a run."""
-    jid = state.job.jid
-    courses = {
-        vertex: VertexCourse(history.vertex(jid, vertex), history.heat(jid, vertex)) for vertex in state.vertices
-    }
-    return Run(state, app, history.job(jid), courses)
+        archive.write(Run.of(state, snapshot.apps[state.app.id], history))
 
 
 def _told(frame: wire.Frame) -> list[wire.Frame]:
