@@ -179,7 +179,7 @@ def replay(
     try:
         from collector.archive import open_archive
         from collector.segment import run_id
-        from service.config import Config
+        from service.config import NO_ARCHIVE, Config
         from service.server import serve as run
     except ModuleNotFoundError as error:
         raise click.ClickException(
@@ -190,11 +190,11 @@ def replay(
             if archive is None and serving:
                 archive = (Path(folder) / "archive.db").as_posix()
             url = Config.read(os.environ).archive if archive is None else archive
-            if url == "none" and not as_json:
+            if url == NO_ARCHIVE and not as_json:
                 raise click.ClickException(
                     "the archive is switched off, so the runs would go nowhere: name one with --archive, or use --serve"
                 )
-            kept = None if url == "none" else open_archive(url)
+            kept = None if url == NO_ARCHIVE else open_archive(url)
 
             def keep(run: Run) -> bool:
                 if kept is None or (not replace and run_id(run.state) in kept.entries.by_run):
